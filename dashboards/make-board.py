@@ -86,7 +86,8 @@ ROWS = [
         panel("Refused by limits", "ops", """
             Requests and connections that were refused or ended to protect the daemon. All should be 0. If not: find
             the client that sends too much, or raise the limit by its flag (--max-requests-inflight,
-            --max-mutating-requests-inflight, --max-connections), or add a daemon.""",
+            --max-mutating-requests-inflight, --max-watches, --max-connections), or add a daemon. Turns that
+            connections waited for are no refusals: one user takes much, and the others go first.""",
             (rate("apiserver_request_terminations_total", "code"), "answered {{code}}"),
             ("sum(rate(taffrail_heavy_requests_refused_total{@}[$__rate_interval]))", "large requests"),
             ("sum(rate(taffrail_request_bodies_refused_total{@}[$__rate_interval]))", "bodies"),
@@ -94,7 +95,9 @@ ROWS = [
             ("sum(rate(taffrail_connections_refused_total{@}[$__rate_interval]))", "connections"),
             ("sum(rate(taffrail_connections_unauthenticated_closed_total{@}[$__rate_interval]))",
              "connections without credentials"),
-            ("sum(rate(taffrail_http2_floods_total{@}[$__rate_interval]))", "floods")),
+            ("sum(rate(taffrail_http2_floods_total{@}[$__rate_interval]))", "floods"),
+            ("sum(rate(taffrail_connections_vanished_total{@}[$__rate_interval]))", "clients that vanished"),
+            ("sum(rate(taffrail_http_turns_waited_total{@}[$__rate_interval]))", "turns waited for")),
         panel("Requests in flight", "none", """
             Requests that are being answered, without watches. They are refused by 429 at --max-requests-inflight (400)
             and --max-mutating-requests-inflight (200). If it stays high while traffic does not: requests wait for the
@@ -154,11 +157,13 @@ ROWS = [
             Events sent, by resource. One that goes to a thousand watches counts a thousand times. Divided by the events
             that came it is the fan-out. If it costs too much CPU: let clients use selectors.""",
             (top(rate("apiserver_watch_events_total", "resource")), "{{resource}}"), stack=True),
-        panel("Delay from store to cache", "s", """
-            How long the slowest 1 % of consistent reads waited until the watch cache had what the store has. Events
-            reach watches as late as reads see them. More than 0.1 s: the data threads lack CPU, or etcd answers
-            slowly. The other series is the time of the initial events of a streaming list.""",
-            (top(quantile(0.99, "apiserver_watch_cache_read_wait_seconds", "resource")), "{{resource}}"),
+        panel("Delay from store to cache to watches", "s", """
+            How long the slowest 1 % of consistent reads waited until the watch cache had what the store has, and how
+            long the slowest 1 % of events took from the cache to the connections of watches. The sum is how late
+            watches see changes. More than 0.1 s: the data threads lack CPU, or etcd answers slowly; the HTTP threads
+            lack CPU. The third series is the time of the initial events of a streaming list.""",
+            (top(quantile(0.99, "apiserver_watch_cache_read_wait_seconds", "resource")), "{{resource}} to the cache"),
+            (top(quantile(0.99, "taffrail_watch_delivery_seconds", "resource")), "{{resource}} to watches"),
             (top(quantile(0.99, "apiserver_watch_list_duration_seconds", "resource")), "{{resource}} initial events")),
         panel("Rings", "bytes", """
             Bytes of recent events that each resource keeps in memory for its watches. At --watch-ring-bytes (8 MiB) the

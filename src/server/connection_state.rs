@@ -148,6 +148,11 @@ impl ConnectionState {
         }
     }
 
+    /// Whether the connection should do little at a time, because others wait.
+    pub(in crate::server) fn has_turn(&self) -> bool {
+        self.share.has_turn()
+    }
+
     /// Ends the connection, because its client has vanished.
     pub(in crate::server) fn has_vanished(&self) {
         self.has_vanished.set(true);

@@ -31,6 +31,7 @@ pub(super) fn batch(
     let WatchFrame {
         bytes: first,
         mut is_last_for_now,
+        ..
     } = first;
     while !is_last_for_now {
         if joined.len().max(first.len()) >= most {
@@ -74,6 +75,7 @@ mod tests {
         let frame = |is_last_for_now| WatchFrame {
             bytes: Bytes::from_static(b"frame\n"),
             is_last_for_now,
+            since: None,
         };
         let joined = |is_last_for_now| {
             let mut later = [Poll::Ready(Some(frame(is_last_for_now)))].into_iter();

@@ -56,18 +56,18 @@ const ABUSES: [Abuse; 3] = [
     },
 ];
 
-/// The abuser: a process of its own, so that its own work delays nobody more than the machine does.
-/// It yields to the others there, because real abusers have machines of their own.
+/// The abuser: a process of its own, which runs when nobody else wants the processors. Real abusers
+/// have machines of their own, so only what the daemon does for them may delay others.
 fn start(abuse: Abuse, daemon: &Daemon) -> Child {
     let program = std::env::current_exe().unwrap();
-    let child = Command::new("nice")
-        .args(["-n", "10"])
+    let child = Command::new("chrt")
+        .args(["--idle", "0"])
         .arg(program)
         .args([ABUSER, &daemon.target().address.to_string(), "t-abuser"])
         .args([abuse.listers.to_string(), abuse.watches.to_string()])
         .stdout(std::process::Stdio::piped())
         .spawn();
-    let mut child = child.unwrap();
+    let mut child = child.expect("the program chrt, of the package util-linux");
     let mut said = String::new();
     let stdout = child.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut said).unwrap();

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -127,6 +128,8 @@ pub struct WatchFrame {
     pub bytes: Bytes,
     /// Whether nothing follows for now. The caller need not poll again before it is woken.
     pub is_last_for_now: bool,
+    /// When the watch cache got the event, if this process saw it happen.
+    pub since: Option<Instant>,
 }
 
 impl From<Bytes> for WatchFrame {
@@ -135,6 +138,7 @@ impl From<Bytes> for WatchFrame {
         WatchFrame {
             bytes,
             is_last_for_now: false,
+            since: None,
         }
     }
 }

@@ -113,7 +113,10 @@ impl ResourceDispatcher {
             Some(event) if first => event.first_frame(entry.kind, &*group.interest.projection),
             _ => None,
         };
-        let bytes = own_frame.unwrap_or_else(|| entry.frame.clone());
+        let (bytes, since) = (
+            own_frame.unwrap_or_else(|| entry.frame.clone()),
+            entry.since,
+        );
         // The caller learns that nothing follows, which saves a second poll.
         let is_last_for_now = is_last && member.ending == Ending::No && !member.is_bookmark_due;
         if is_last_for_now {
@@ -123,6 +126,7 @@ impl ResourceDispatcher {
         Some(Delivery::Frame(WatchFrame {
             bytes,
             is_last_for_now,
+            since,
         }))
     }
 
@@ -155,13 +159,17 @@ impl ResourceDispatcher {
                 let projection = &*group.interest.projection;
                 let own_frame = (first && projection.first_differs())
                     .then(|| event.first_frame(entry.kind, projection));
-                frame = Some(own_frame.flatten().unwrap_or(entry.frame));
+                frame = Some(WatchFrame {
+                    bytes: own_frame.flatten().unwrap_or(entry.frame),
+                    is_last_for_now: false,
+                    since: entry.since,
+                });
                 break;
             }
         }
         member.progress = Progress::Lagging(cursor);
         events.clear();
         self.events = events;
-        Some(Delivery::Frame(frame?.into()))
+        Some(Delivery::Frame(frame?))
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -39,6 +40,8 @@ pub(super) struct LogEntry {
     pub(super) revision: Revision,
     pub(super) kind: WatchEventKind,
     pub(super) frame: Bytes,
+    /// When the watch cache got the event, if this process saw it happen.
+    pub(super) since: Option<Instant>,
     /// Set if the first frame of a stream differs from later ones.
     pub(super) event: Option<Arc<RingEvent>>,
 }
@@ -75,6 +78,7 @@ impl Group {
             revision: event.revision,
             kind,
             frame: event.frame(kind, &**projection)?,
+            since: event.since,
             event: projection.first_differs().then(|| Arc::clone(event)),
         })
     }
@@ -214,6 +218,7 @@ mod tests {
             revision: Revision(sequence),
             kind: WatchEventKind::Added,
             frame: Bytes::new(),
+            since: None,
             event: None,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -22,6 +23,8 @@ pub struct RingEvent {
     pub current: Option<Arc<CachedObject>>,
     /// The object before it; `None` when it was created.
     pub previous: Option<Arc<CachedObject>>,
+    /// When it was put into the ring; `None` if that was long after it happened.
+    pub since: Option<Instant>,
     frames: Mutex<Frames>,
     frame_bytes: Arc<AtomicUsize>,
 }
@@ -43,13 +46,14 @@ struct RenderedFrame {
 
 /// What an event costs beside its objects: itself, its counters, its entry in the ring, and the
 /// allocator's overhead.
-const EVENT_OVERHEAD_BYTES: usize = 112;
+const EVENT_OVERHEAD_BYTES: usize = 128;
 
 impl RingEvent {
     pub(super) fn new(
         sequence: u64,
         revision: Revision,
         change: ObjectChange,
+        since: Option<Instant>,
         frame_bytes: Arc<AtomicUsize>,
     ) -> RingEvent {
         RingEvent {
@@ -57,6 +61,7 @@ impl RingEvent {
             revision,
             current: change.current,
             previous: change.previous,
+            since,
             frames: Mutex::default(),
             frame_bytes,
         }

@@ -14,6 +14,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 pub use budget::{Evict, RingBudget, RingLimits, RingShare};
 pub use event::{ObjectChange, RingEvent};
@@ -100,7 +101,8 @@ impl Ring {
     /// Appends an event and returns its sequence number.
     pub fn push(&mut self, revision: Revision, change: ObjectChange) -> u64 {
         let sequence = self.next;
-        let event = RingEvent::new(sequence, revision, change, Arc::clone(&self.frame_bytes));
+        let (since, frames) = (Some(Instant::now()), Arc::clone(&self.frame_bytes));
+        let event = RingEvent::new(sequence, revision, change, since, frames);
         self.bytes += event.cost();
         self.events.push_back(Arc::new(event));
         self.next += 1;
@@ -125,7 +127,8 @@ impl Ring {
         let mut bytes = 0;
         for (revision, change) in changes.into_iter().rev() {
             sequence -= 1;
-            let event = RingEvent::new(sequence, revision, change, Arc::clone(&self.frame_bytes));
+            let frames = Arc::clone(&self.frame_bytes);
+            let event = RingEvent::new(sequence, revision, change, None, frames);
             bytes += event.cost();
             events.push(Arc::new(event));
         }

@@ -79,6 +79,7 @@ pub(in crate::server) struct ConnectionShare {
     /// `None` until the user is known.
     user: RefCell<Option<Rc<User>>>,
     place: Rc<Place>,
+    has_turn: Cell<bool>,
 }
 
 impl Default for FairThread {
@@ -108,15 +109,18 @@ impl FairThread {
             thread: self.clone(),
             user: RefCell::default(),
             place: Rc::default(),
+            has_turn: Cell::new(false),
         }
     }
 
     /// Grants one turn after the other. Between two, all other tasks of the thread run, and its
-    /// sockets are looked at.
+    /// sockets are looked at. Other threads that want the processor have it first: the system would
+    /// let them wait for milliseconds.
     pub(in crate::server) async fn grant_turns(self) {
         loop {
             while self.grant() {
                 tokio::task::yield_now().await;
+                std::thread::yield_now();
             }
             self.shared.is_waited_for.notified().await;
         }
@@ -183,10 +187,17 @@ impl ConnectionShare {
         polled
     }
 
+    /// Whether the connection runs in a turn, beside others who have little to do. Then it should
+    /// do little at a time.
+    pub(in crate::server) fn has_turn(&self) -> bool {
+        self.has_turn.get()
+    }
+
     fn must_wait(&self, now: Instant, context: &Context<'_>) -> bool {
         let user = self.user.borrow();
         let Some(user) = &*user else { return false };
         let place = &self.place;
+        self.has_turn.set(place.state.get() == PlaceState::Granted);
         match place.state.get() {
             PlaceState::Granted => {
                 place.state.set(PlaceState::Free);

@@ -501,7 +501,11 @@ where
         }
         this.inspect(context)?;
         let accepted_before = this.accepted;
-        for _ in 0..ROUNDS_PER_POLL {
+        let rounds = match this.state.has_turn() {
+            true => 1,
+            false => ROUNDS_PER_POLL,
+        };
+        for _ in 0..rounds {
             match this.round()? {
                 PollRound::Again if this.accepted - accepted_before >= ACCEPTED_PER_ROUND => break,
                 PollRound::Again => {}

@@ -1,4 +1,5 @@
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
@@ -205,4 +206,48 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
         page.contains("apiserver_watch_list_duration_seconds_count"),
         "{page}"
     );
+}
+
+/// Events that the watch cache got so many milliseconds ago.
+struct Delayed(Vec<u64>);
+
+impl WatchStream for Delayed {
+    fn poll_next(&mut self, _: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+        Poll::Ready(self.0.pop().map(|millis| WatchFrame {
+            since: Instant::now().checked_sub(Duration::from_millis(millis)),
+            ..WatchFrame::from(Bytes::new())
+        }))
+    }
+}
+
+#[test]
+fn one_in_eight_deliveries_is_timed_from_the_first_on() {
+    let page = page(|measures| {
+        // The last comes first. The 1st, 9th and 17th are timed.
+        let mut delays = vec![0; 24];
+        (delays[23], delays[15], delays[7], delays[6]) = (7, 70, 7000, 7000);
+        let thread = measures.thread();
+        let mut watch = MeteredWatch::new(
+            RunningWatch::other(Delayed(delays)),
+            &thread,
+            configmaps().into(),
+            false,
+            Access::default(),
+            None,
+        );
+        let caller = Caller::task(&Context::from_waker(Waker::noop()));
+        while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
+    });
+    let labels = r#"group="",version="v1",resource="configmaps""#;
+    for (bound, count) in [("0.005", 0), ("0.01", 1), ("0.1", 2), ("1", 2), ("+Inf", 3)] {
+        let line =
+            format!("taffrail_watch_delivery_seconds_bucket{{{labels},le=\"{bound}\"}} {count}\n");
+        assert!(page.contains(&line), "{line}{page}");
+    }
+    let sum = page.lines().find_map(|line| {
+        line.strip_prefix(&format!("taffrail_watch_delivery_seconds_sum{{{labels}}} "))
+    });
+    let sum: f64 = sum.unwrap().parse().unwrap();
+    assert!((7.07..8.0).contains(&sum), "{sum}");
+    assert!(page.contains("# TYPE taffrail_watch_delivery_seconds histogram\n"));
 }

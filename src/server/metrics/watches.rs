@@ -20,6 +20,15 @@ use crate::storage::RunningWatch;
 const SMALLEST_BYTES: usize = 1024;
 const BUCKETS: usize = 9;
 
+/// The upper bounds of delays, in microseconds. One more bucket holds longer ones.
+const DELAYS: [u64; 9] = [
+    1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000,
+];
+
+/// One in so many deliveries of a thread and resource is timed, the first one included. To time all
+/// of them would cost a fiftieth of a delivery.
+const TIMED: u64 = 8;
+
 /// The watches of one thread.
 #[derive(Default)]
 pub struct WatchMeters {
@@ -33,6 +42,9 @@ pub struct WatchMeter {
     open: AtomicU64,
     events: [AtomicU64; BUCKETS],
     bytes: [AtomicU64; BUCKETS],
+    deliveries: AtomicU64,
+    delays: [AtomicU64; DELAYS.len() + 1],
+    delay_micros: AtomicU64,
 }
 
 impl WatchMeters {
@@ -51,14 +63,31 @@ impl WatchMeter {
             .trailing_zeros();
         let bucket = (doublings as usize).min(BUCKETS - 1);
         if let (Some(events), Some(sum)) = (self.events.get(bucket), self.bytes.get(bucket)) {
-            // Only this thread writes here.
-            events.store(events.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            sum.store(
-                sum.load(Ordering::Relaxed) + bytes as u64,
-                Ordering::Relaxed,
-            );
+            add(events, 1);
+            add(sum, bytes as u64);
         }
     }
+
+    /// Times the way of an event from the watch cache to here.
+    fn time(&self, since: Instant) {
+        let number = self.deliveries.load(Ordering::Relaxed);
+        add(&self.deliveries, 1);
+        if !number.is_multiple_of(TIMED) {
+            return;
+        }
+        let micros = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let bucket = DELAYS.partition_point(|bound| *bound < micros);
+        if let Some(delays) = self.delays.get(bucket) {
+            add(delays, 1);
+            add(&self.delay_micros, micros);
+        }
+    }
+}
+
+/// Adds to a counter that only this thread writes.
+fn add(counter: &AtomicU64, more: u64) {
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(more);
+    counter.store(sum, Ordering::Relaxed);
 }
 
 /// A resource as a set of labels.
@@ -85,6 +114,8 @@ struct Totals {
     open: u64,
     events: [u64; BUCKETS],
     bytes: [u64; BUCKETS],
+    delays: [u64; DELAYS.len() + 1],
+    delay_micros: u64,
 }
 
 fn totals(
@@ -104,6 +135,10 @@ fn totals(
                 *events_sum += events.load(Ordering::Relaxed);
                 *bytes_sum += bytes.load(Ordering::Relaxed);
             }
+            for (delays, sum) in meter.delays.iter().zip(&mut totals.delays) {
+                *sum += delays.load(Ordering::Relaxed);
+            }
+            totals.delay_micros += meter.delay_micros.load(Ordering::Relaxed);
         }
     }
     all
@@ -118,6 +153,11 @@ pub(super) fn collect(
 ) -> String {
     let mut page = format!("# HELP {SIZES} Bytes of the events sent to watchers\n");
     page.push_str(&format!("# TYPE {SIZES} histogram\n"));
+    let mut delays = format!(
+        "# HELP {DELAY} Time from an event's arrival in the watch cache until it is handed to the \
+         connection of a watcher that is up to date; one in {TIMED} deliveries is timed\n\
+         # TYPE {DELAY} histogram\n"
+    );
     for (of, totals) in totals(threads, is_served) {
         let Resource {
             group,
@@ -126,6 +166,7 @@ pub(super) fn collect(
         } = of;
         let labels = format!(r#"group="{group}",version="{version}",resource="{resource}""#);
         write_sizes(&mut page, &labels, &totals);
+        write_delays(&mut delays, &labels, &totals);
         gauge!(
             "apiserver_longrunning_requests",
             "verb" => "WATCH", "group" => group.clone(), "version" => version.clone(),
@@ -139,10 +180,11 @@ pub(super) fn collect(
         )
         .absolute(totals.events.iter().sum());
     }
-    page
+    page + &delays
 }
 
 const SIZES: &str = "apiserver_watch_events_sizes";
+const DELAY: &str = "taffrail_watch_delivery_seconds";
 
 fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
     let mut below = 0;
@@ -159,6 +201,23 @@ fn write_sizes(page: &mut String, labels: &str, totals: &Totals) {
     let sum: u64 = totals.bytes.iter().sum();
     page.push_str(&format!("{SIZES}_sum{{{labels}}} {sum}\n"));
     page.push_str(&format!("{SIZES}_count{{{labels}}} {below}\n"));
+}
+
+fn write_delays(page: &mut String, labels: &str, totals: &Totals) {
+    let mut below = 0;
+    let bounds = DELAYS
+        .iter()
+        .map(|micros| (*micros as f64 / 1e6).to_string());
+    let bounds = bounds.chain(["+Inf".to_owned()]);
+    for (bound, delays) in bounds.zip(totals.delays) {
+        below += delays;
+        page.push_str(&format!(
+            "{DELAY}_bucket{{{labels},le=\"{bound}\"}} {below}\n"
+        ));
+    }
+    let seconds = totals.delay_micros as f64 / 1e6;
+    page.push_str(&format!("{DELAY}_sum{{{labels}}} {seconds}\n"));
+    page.push_str(&format!("{DELAY}_count{{{labels}}} {below}\n"));
 }
 
 /// A watch that counts what it sends. It is stored inside the state of its stream. With thousands
@@ -241,6 +300,9 @@ impl MeteredWatch {
         let polled = self.stream.poll_next(caller);
         if let Poll::Ready(Some(frame)) = &polled {
             self.meter.count(frame.bytes.len());
+            if let Some(since) = frame.since {
+                self.meter.time(since);
+            }
             if self.initial.is_some() {
                 self.look_for_initial_end(&frame.bytes);
             }
