@@ -6,7 +6,9 @@
 
 mod abuser;
 mod attack;
+mod backup;
 mod daemons;
+mod drain;
 mod etcd;
 mod expiry;
 mod fanout;
@@ -29,6 +31,9 @@ mod selectors;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod sizing;
+#[path = "../soak/soak.rs"]
+mod soak;
+mod soaking;
 mod startup;
 mod watchload;
 mod write;
@@ -37,7 +42,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 21] = [
     "size",
     "startup",
     "startup-full",
@@ -48,9 +53,12 @@ const PARTS: [&str; 18] = [
     "latency",
     "fanout",
     "resume",
+    "drain",
+    "backup",
     "expiry",
     "attack",
     "abuser",
+    "soak",
     "lists",
     "pages",
     "selectors",
@@ -71,6 +79,8 @@ cargo bench [-- PART...]      all parts, or these:
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
   resume           5,000 watches of quiet resources resumed after kill -9, beside writes to another
+  drain            20,000 watches over HTTP/2 when the daemon is told to stop
+  backup           backups of a store of 1 GiB (or BENCH_GIB) beside 1,000 watchers of one object
   etcd             writes, lists and filling over an etcd (tests/run.sh fetches it) beside it
   expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
                    start after they were due
@@ -79,6 +89,7 @@ cargo bench [-- PART...]      all parts, or these:
   selectors        50 of 200,000 pods listed by node and by label
   resources        1,000 resources that nobody uses, beside one that is
   attack           60 connections that ask without credentials and read nothing
+  soak             20,000 watches and 200 writers for ten minutes (or BENCH_MINUTES)
   abuser           50 users who ask for little, beside one who lists and watches everything
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
@@ -101,7 +112,7 @@ const SIZING: &str = "sizing";
 const SET: &str = "watchload";
 
 /// Parts that measure only the embedded store: opening its file, its history.
-const EMBEDDED: [&str; 12] = [
+const EMBEDDED: [&str; 13] = [
     "startup",
     "startup-full",
     "startup-history",
@@ -109,6 +120,7 @@ const EMBEDDED: [&str; 12] = [
     "write",
     "lone",
     "resume",
+    "backup",
     "expiry",
     "pages",
     "cache-fill",
@@ -148,6 +160,23 @@ async fn main() {
         |name: &str| (asked.is_empty() && !embedded(name)) || asked.iter().any(|word| word == name);
     let cores = std::thread::available_parallelism().unwrap();
     println!("{cores} cores, shared by the daemon and the load");
+    measure(wants).await;
+    if asked.iter().any(|word| word == SIZING) {
+        sizing::measure().await;
+    }
+    let whole = asked.iter().any(|word| word == SET);
+    let parts: Vec<_> = watchload::PARTS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| (whole && !embedded(name)) || asked.iter().any(|word| word == name))
+        .collect();
+    if !parts.is_empty() && !watchload::measure(&parts).await {
+        std::process::exit(1);
+    }
+}
+
+/// Measures the parts of [`PARTS`] that are wanted.
+async fn measure(wants: impl Fn(&str) -> bool) {
     if wants("size") {
         part("release binary");
         let bytes = std::fs::metadata(env!("CARGO_BIN_EXE_taffrail"))
@@ -188,8 +217,22 @@ async fn main() {
         resume::measure(5_000, 1, Duration::from_secs(8), "< 2").await;
         resume::measure(5_000, 9, Duration::from_secs(60), "< 3").await;
     }
+    if wants("drain") {
+        drain::measure(20_000).await;
+    }
+    if wants("backup") {
+        let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "1".to_owned());
+        // Of several sizes, which are for `lone`, it takes the last one.
+        let gib = sizes.rsplit(',').next().unwrap_or_default();
+        backup::measure(gib.trim().parse().expect("BENCH_GIB is numbers")).await;
+    }
     if wants("attack") {
         attack::measure().await;
+    }
+    if wants("soak") {
+        let minutes = std::env::var("BENCH_MINUTES").ok();
+        let minutes = minutes.and_then(|text| text.parse().ok());
+        soaking::measure(minutes.unwrap_or(10.0)).await;
     }
     if wants("abuser") {
         abuser::measure().await;
@@ -215,17 +258,5 @@ async fn main() {
     }
     if wants("etcd") {
         etcd::measure(Duration::from_secs(20)).await;
-    }
-    if asked.iter().any(|word| word == SIZING) {
-        sizing::measure().await;
-    }
-    let whole = asked.iter().any(|word| word == SET);
-    let parts: Vec<_> = watchload::PARTS
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| (whole && !embedded(name)) || asked.iter().any(|word| word == name))
-        .collect();
-    if !parts.is_empty() && !watchload::measure(&parts).await {
-        std::process::exit(1);
     }
 }

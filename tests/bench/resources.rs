@@ -13,7 +13,10 @@ use crate::process::{Process, Running};
 use crate::report::{figure, noise, part};
 
 const FEW: usize = 10;
+/// Resources of which there are objects, and which were asked for.
+const USED: usize = 100;
 const MANY: usize = 1_000;
+const SCRAPES: u32 = 50;
 const WRITES: u64 = 5_000;
 
 /// The time until temporary memory is released.
@@ -44,6 +47,43 @@ async fn write(running: &Running) -> f64 {
     used.own * 1e6 / WRITES as f64
 }
 
+/// Asks for objects of resources in each way, so that all their series are there.
+async fn ask(running: &Running, numbers: std::ops::Range<usize>) {
+    let client = running.client();
+    for number in numbers {
+        let kind = format!("Idle{number}");
+        let all = format!("/apis/example.com/v1/namespaces/default/idle{number}s");
+        let object = format!("{all}/a");
+        let body = json!({
+            "apiVersion": "example.com/v1", "kind": kind, "metadata": { "name": "a" },
+        });
+        let mut watch = client.watch(&format!("{all}?watch=true")).await;
+        client.call(Call::post(&all, &body)).await.expect(201);
+        watch.event().await;
+        for call in [
+            Call::get(&all),
+            Call::get(&object),
+            Call::merge_patch(&object, &json!({ "metadata": { "labels": { "a": "b" } } })),
+        ] {
+            client.call(call).await.expect(200);
+        }
+    }
+}
+
+/// The milliseconds of this process's CPU for a scrape, and the bytes of the page.
+async fn scrape(running: &Running) -> (f64, usize) {
+    let client = running.client();
+    let mut bytes = 0;
+    let before = Sample::without_daemon();
+    for _ in 0..SCRAPES {
+        let answer = client.call(Call::get("/metrics")).await;
+        assert_eq!(answer.status, 200);
+        bytes = answer.body.len();
+    }
+    let used = before.until(&Sample::without_daemon());
+    (used.own * 1e3 / f64::from(SCRAPES), bytes)
+}
+
 async fn idle(running: &Running) {
     let client = running.client();
     let namespace = json!({ "metadata": { "name": load::NAMESPACE } });
@@ -57,17 +97,23 @@ async fn idle(running: &Running) {
     add(running, 0..FEW).await;
     write(running).await;
     let few = write(running).await;
+    add(running, FEW..USED).await;
+    ask(running, 0..USED).await;
+    let (scrape, bytes) = scrape(running).await;
     tokio::time::sleep(SETTLE).await;
     let before = Process::resident_mib();
     let started = Instant::now();
-    add(running, FEW..MANY).await;
-    let took = started.elapsed().as_secs_f64() * 1e3 / (MANY - FEW) as f64;
+    add(running, USED..MANY).await;
+    let took = started.elapsed().as_secs_f64() * 1e3 / (MANY - USED) as f64;
     tokio::time::sleep(SETTLE).await;
-    let each = (Process::resident_mib() - before) * 1024.0 / (MANY - FEW) as f64;
+    let each = (Process::resident_mib() - before) * 1024.0 / (MANY - USED) as f64;
     let many = write(running).await;
     let each_name = "memory of each idle resource";
     figure(each_name, each, "KiB", "< 20");
     figure("adding one, with its cache", took, "ms", "");
+    let name = format!("CPU of a scrape with {USED} used resources, client included");
+    figure(&name, scrape, "ms", "< 5");
+    figure("bytes of its page", bytes as f64 / 1e3, "KB", "");
     let name = |count| format!("CPU of a write beside {count}, client included");
     figure(&name(FEW), few, "µs", "");
     figure(&name(MANY), many, "µs", "the same");

@@ -57,11 +57,18 @@ impl WatchRecord {
 impl Watcher {
     /// Watches until it reaches the end.
     pub async fn run(self) -> WatchRecord {
+        self.run_over(&[]).await
+    }
+
+    /// As [`Watcher::run`], but each stream is asked of the next daemon.
+    pub async fn run_over(self, others: &[Client]) -> WatchRecord {
         let mut record = WatchRecord::default();
         let mut at = self.from;
         let mut deadline = CatchUpDeadline::default();
+        let mut clients = std::iter::once(&self.client).chain(others).cycle();
         loop {
-            self.follow(&mut at, &mut record).await;
+            let client = clients.next().unwrap_or(&self.client);
+            self.follow(client, &mut at, &mut record).await;
             let until = self.until.load(Ordering::SeqCst);
             if until != 0 {
                 if at >= until {
@@ -74,12 +81,12 @@ impl Watcher {
     }
 
     /// One stream, until it ends or reaches the end version.
-    async fn follow(&self, at: &mut u64, record: &mut WatchRecord) {
+    async fn follow(&self, client: &Client, at: &mut u64, record: &mut WatchRecord) {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={at}{}",
             self.path, self.selector
         );
-        let Ok(mut lines) = self.client.lines(Call::get(&path)).await else {
+        let Ok(mut lines) = client.lines(Call::get(&path)).await else {
             return;
         };
         if matches!(lines.status.as_u16(), 429 | 503) {

@@ -114,7 +114,10 @@ pub async fn run(daemon: &Daemon, soak: Soak) -> Soaked {
     let client = daemon.client();
     for writer in 0..soak.writers {
         let object = body(&name(writer), "0");
-        client.call(Call::post(CONFIGMAPS, &object)).await.expect(201);
+        client
+            .call(Call::post(CONFIGMAPS, &object))
+            .await
+            .expect(201);
     }
     let from = version(&client.call(Call::get(CONFIGMAPS)).await.expect(200));
     open(daemon, soak, from, &counts).await;
