@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use http::Uri;
@@ -17,6 +18,9 @@ use crate::server::tls::client_signer;
 
 /// RFC 5280 allows 64 characters. Users of service accounts are longer, and nobody refuses them.
 const NAME_BYTES_MAX: usize = 512;
+
+/// A century. The daemon's authority ends sooner, and certificates can't tell every later date.
+const VALID_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// What the kubeconfig is for.
 #[derive(Args, Clone, Debug)]
@@ -57,6 +61,10 @@ fn made(data_dir: &Path, options: &KubeconfigOptions) -> Result<String, String> 
     }
     if options.valid_for.0.is_zero() {
         return Err("--valid-for=0s: the certificate would never be valid".to_owned());
+    }
+    if options.valid_for.0 > VALID_MAX {
+        let (asked, most) = (options.valid_for, Period(VALID_MAX));
+        return Err(format!("--valid-for={asked}: at most {most} is possible"));
     }
     let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
     let access = access.ok_or_else(|| {

@@ -35,12 +35,17 @@ pub struct RestoreOptions {
     #[arg(long, value_name = "REVISION")]
     to_revision: Option<u64>,
     /// Go back to this time, within the history of the backup: 2026-11-23T12:00:00Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     to_time: Option<jiff::Timestamp>,
     /// Add this to the revision and forget history, so that clients that have seen later revisions
     /// list again. It must be more than has been written since the backup: 1000000.
     #[arg(long, value_name = "NUMBER")]
     bump_revision: Option<u64>,
+}
+
+fn time(text: &str) -> Result<jiff::Timestamp, &'static str> {
+    let time = text.parse();
+    time.map_err(|_| "not a time with its zone, such as 2026-11-23T12:00:00Z")
 }
 
 /// Restores the backup.

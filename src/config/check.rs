@@ -5,15 +5,28 @@ use std::time::Duration;
 
 use http::Uri;
 
+use super::settings::Entry;
 use super::{Config, ConfigError, Period, StorageBackend};
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let mut refusals = self.apart();
+        let mut refusals = self.unprintable();
+        refusals.extend(self.apart());
         refusals.extend(self.urls());
         refusals.extend(self.ports());
         refusals.extend(self.numbers());
         ConfigError::all(refusals)
+    }
+
+    /// Values that would break the lines of a log, or act on a terminal.
+    fn unprintable(&self) -> Vec<ConfigError> {
+        let entries = self.entries().into_iter();
+        let entries = entries.filter(|entry| entry.value.contains(char::is_control));
+        let refusal = |entry: Entry| {
+            let problem = format!("{:?} has a control character; leave it out", entry.value);
+            ConfigError::of_setting(&entry.name, &problem)
+        };
+        entries.map(refusal).collect()
     }
 
     /// Settings that require others.

@@ -1,6 +1,7 @@
 //! The refusal of a configuration, with a line for each wrong setting and its value.
 
 use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -17,7 +18,10 @@ impl std::error::Error for ConfigError {}
 impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
-            Some(path) => write!(formatter, "--config={}: {}", path.display(), self.problem),
+            Some(path) => {
+                let path = printable(&path.display().to_string());
+                write!(formatter, "--config={path}: {}", self.problem)
+            }
             None => formatter.write_str(&self.problem),
         }
     }
@@ -94,9 +98,14 @@ impl ConfigError {
         let flag = argument.split([' ', '=']).next().unwrap_or_default();
         let value = context(error, ContextKind::InvalidValue);
         let problem = match error.kind() {
-            ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                "this command is one of several, and the second word is missing; see its --help"
+                    .to_owned()
+            }
+            ErrorKind::InvalidUtf8 => {
+                "an argument is no text in UTF-8; see what the shell has put there".to_owned()
+            }
             ErrorKind::UnknownArgument => {
                 let suggestion = context(error, ContextKind::SuggestedArg);
                 let hint = if suggestion.is_empty() {
@@ -113,7 +122,7 @@ impl ConfigError {
             ErrorKind::InvalidValue if value.is_empty() => format!("{flag} needs a value"),
             ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
                 let reason = std::error::Error::source(error)
-                    .map(ToString::to_string)
+                    .map(reason)
                     .unwrap_or_else(|| format!("it takes {}", all(error, ContextKind::ValidValue)));
                 format!("{flag}={value}: {reason}")
             }
@@ -130,9 +139,30 @@ impl ConfigError {
 
 fn context(error: &clap::Error, kind: ContextKind) -> String {
     match error.get(kind) {
-        Some(ContextValue::String(text)) => text.clone(),
-        Some(ContextValue::Strings(texts)) => texts.first().cloned().unwrap_or_default(),
+        Some(ContextValue::String(text)) => printable(text),
+        Some(ContextValue::Strings(texts)) => texts
+            .first()
+            .map_or_else(String::new, |text| printable(text)),
         _ => String::new(),
+    }
+}
+
+/// A text without control characters, which would break the line or act on a terminal.
+fn printable(text: &str) -> String {
+    let escaped = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
+/// What is wrong with a value.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let kind = error.downcast_ref().map(ParseIntError::kind);
+    match kind {
+        Some(IntErrorKind::PosOverflow) => "too large a number".to_owned(),
+        Some(_) => "not a whole number, such as 100".to_owned(),
+        None => error.to_string(),
     }
 }
 

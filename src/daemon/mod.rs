@@ -33,10 +33,12 @@ use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers};
 use crate::registry::Registry;
 use crate::server::audit::Audit;
+use crate::server::auth::check_token_file;
 use crate::server::health::{self, Health};
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
+use crate::server::tls::Tls;
 use crate::server::version;
 use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
@@ -279,6 +281,7 @@ impl Daemon {
 fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {
     let files = stores::unreadable_files(config).into_iter();
     let mut refusals: Vec<StartError> = files.map(StartError::Etcd).collect();
+    refusals.extend(faulty_files(config));
     match (encryption::load(config), storage_factory(config)) {
         (Ok(encryption), Ok(factory)) if refusals.is_empty() => return Ok((encryption, factory)),
         (encryption, factory) => {
@@ -295,8 +298,26 @@ fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartErro
     }
 }
 
+/// The faults of files that are used once the store is open. A refused start must not make one.
+fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
+    let users = &config.token_auth_file;
+    let users = users.is_set().then(|| check_token_file(users.as_path()));
+    let tls = Tls::check(config).err().map(StartError::Tls);
+    let users = users.and_then(Result::err).map(StartError::Users);
+    let audit = Audit::check(config).err().map(StartError::Audit);
+    [tls, users, audit].into_iter().flatten()
+}
+
 /// Logs what is likely not meant, but can be carried out.
 fn warn(config: &Config, factory: &StorageFactory) {
+    let metrics = config.metrics_bind_address.0;
+    if let Some(address) = metrics.filter(|address| !address.ip().is_loopback()) {
+        tracing::warn!(
+            %address,
+            "metrics-bind-address: whoever reaches this address reads the metrics, without \
+             credentials and without encryption"
+        );
+    }
     for warning in storage_warnings(config, factory) {
         tracing::warn!("{warning}");
     }
@@ -329,13 +350,6 @@ fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
 /// The port of metrics, unless it is switched off.
 fn bound_for_metrics(config: &Config) -> Result<Option<MetricsListener>, StartError> {
     let address = config.metrics_bind_address.0;
-    if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
-        tracing::warn!(
-            %address,
-            "metrics-bind-address: whoever reaches this address reads the metrics, without \
-             credentials and without encryption"
-        );
-    }
     Ok(address.map(MetricsListener::bind).transpose()?)
 }
 

@@ -14,8 +14,8 @@ use crate::server::health::Check;
 use crate::server::service::OwnStore;
 use crate::storage::Root;
 use crate::storage::backup::BackupSource;
-use crate::storage::embedded::disk::Directory;
-use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::storage::embedded::disk::{DataFile, Directory};
+use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
 use crate::storage::past::Past;
@@ -170,6 +170,13 @@ impl Probes {
 /// [`StartError`] when it is missing, damaged or held by a daemon, or when its directory can't be
 /// used.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
+    let path = config.data_dir.as_path();
+    let files = [DataFile::StoreId, DataFile::Log].map(|file| path.join(file.name()));
+    // Asked before anything is locked, which would leave a file there.
+    if path.is_dir() && files.iter().all(|file| file.symlink_metadata().is_err()) {
+        let path = path.to_owned();
+        return Err(OpenError::NoStore { path }.into());
+    }
     Ok(open_embedded(config, true, &Watchdog::default())?)
 }
 

@@ -110,6 +110,8 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
 /// # Errors
 /// As [`inspect`], for the file and for what is left of an earlier writing of it.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    // Before anything is written, which may be a key.
+    inspect(path)?;
     let temporary = unfinished(path);
     // Left over from a crash; its mode may be anything.
     remove(&temporary).map_err(|error| naming(&temporary, &error))?;
@@ -118,10 +120,14 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(&temporary)?;
-    file.write_all(contents)?;
-    file.sync_all()?;
+    let written = file.write_all(contents).and_then(|()| file.sync_all());
     drop(file);
-    rename(&temporary, path)
+    let written = written.and_then(|()| rename(&temporary, path));
+    if written.is_err() {
+        // If this fails, the next attempt removes it.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
 }
 
 /// Puts a file in the place of another one, durably.

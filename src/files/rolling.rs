@@ -45,6 +45,28 @@ impl RollingLog {
         })
     }
 
+    /// Looks whether a log can be at a path, and makes none.
+    ///
+    /// # Errors
+    /// When something else is there, and when its directory is missing.
+    pub fn check(path: &Path) -> io::Result<()> {
+        let Err(error) = std::fs::metadata(path) else {
+            return check_kind(path);
+        };
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let has_folder = folder.is_none_or(Path::is_dir);
+        match error.kind() {
+            io::ErrorKind::NotFound if has_folder => Ok(()),
+            io::ErrorKind::NotFound => {
+                let problem = "its directory does not exist; make it, or choose another path";
+                Err(io::Error::new(io::ErrorKind::NotFound, problem))
+            }
+            _ => Err(error),
+        }
+    }
+
     /// Appends whole lines.
     ///
     /// # Errors
@@ -133,7 +155,14 @@ fn is_time(text: &str) -> bool {
             })
 }
 
+/// Refuses what is there and no regular file. To open a device may already do something.
+fn check_kind(path: &Path) -> io::Result<()> {
+    let kind = std::fs::metadata(path).ok().map(|found| found.file_type());
+    kind.and_then(irregular).map_or(Ok(()), Err)
+}
+
 fn open(path: &Path) -> io::Result<(File, u64)> {
+    check_kind(path)?;
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file: File = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?.into();

@@ -291,7 +291,10 @@ async fn commands_show_the_past_and_go_back() {
             "configmaps \"a\" not found",
         ),
         (&["undo", "cm", "a"], "--to <REVISION> is missing"),
-        (&["undo", "cm", "a", "--to=-1"], "--to=-1: invalid digit"),
+        (
+            &["undo", "cm", "a", "--to=-1"],
+            "--to=-1: not a whole number",
+        ),
     ];
     for (arguments, said) in cases {
         let output = run(&daemon, arguments).await;

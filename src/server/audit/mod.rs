@@ -23,7 +23,7 @@ pub use policy::{Decided, Level, Policy, Stage};
 pub use trail::Trail;
 
 use crate::config::Config;
-use crate::files::{RollingLimits, given};
+use crate::files::{RollingLimits, RollingLog, given};
 use event::Event;
 use log::EventLog;
 
@@ -56,23 +56,14 @@ impl Audit {
         if !config.audit_policy_file.is_set() {
             return Ok(None);
         }
-        let path = config.audit_policy_file.as_path();
-        let policy = read_policy(path).map_err(|problem| AuditError {
-            setting: "audit-policy-file",
-            path: path.to_owned(),
-            problem,
-        })?;
+        let policy = given_policy(config)?;
         let path = config.audit_log_path.as_path();
         let limits = RollingLimits {
             file_bytes: config.audit_log_maxsize.saturating_mul(1 << 20),
             count: config.audit_log_maxbackup,
             age: std::time::Duration::from_secs(config.audit_log_maxage.saturating_mul(86_400)),
         };
-        let log = EventLog::open(path, limits).map_err(|error| AuditError {
-            setting: "audit-log-path",
-            path: path.to_owned(),
-            problem: error.to_string(),
-        })?;
+        let log = EventLog::open(path, limits).map_err(|error| no_log(path, &error))?;
         let level = |level: Level| counter!("apiserver_audit_level_total", "level" => level.name());
         Ok(Some(Arc::new(Audit {
             policy,
@@ -87,6 +78,22 @@ impl Audit {
         })))
     }
 
+    /// Looks at the files that the settings name, and makes none.
+    ///
+    /// # Errors
+    /// [`AuditError`]
+    pub fn check(config: &Config) -> Result<(), AuditError> {
+        if !config.audit_policy_file.is_set() {
+            return Ok(());
+        }
+        given_policy(config)?;
+        let path = config.audit_log_path.as_path();
+        match path.as_os_str() == "-" {
+            true => Ok(()),
+            false => RollingLog::check(path).map_err(|error| no_log(path, &error)),
+        }
+    }
+
     /// Writes what waits.
     pub fn close(&self) {
         self.log.close();
@@ -98,6 +105,23 @@ impl Audit {
             self.log.add(event);
         }
     }
+}
+
+fn no_log(path: &Path, error: &std::io::Error) -> AuditError {
+    AuditError {
+        setting: "audit-log-path",
+        path: path.to_owned(),
+        problem: error.to_string(),
+    }
+}
+
+fn given_policy(config: &Config) -> Result<Policy, AuditError> {
+    let path = config.audit_policy_file.as_path();
+    read_policy(path).map_err(|problem| AuditError {
+        setting: "audit-policy-file",
+        path: path.to_owned(),
+        problem,
+    })
 }
 
 fn read_policy(path: &Path) -> Result<Policy, String> {

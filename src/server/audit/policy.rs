@@ -124,7 +124,9 @@ impl Policy {
     pub fn parse(text: &str) -> Result<Policy, String> {
         let policy: Policy = serde_saphyr::from_str(text).map_err(|error| {
             let told = error.to_string();
-            told.lines().next().unwrap_or_default().to_owned()
+            let told = told.lines().next().unwrap_or_default();
+            let told = told.strip_prefix("error: ").unwrap_or(told);
+            format!("it is no audit policy: {told}")
         })?;
         if (policy.api_version.as_str(), policy.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!(

@@ -32,4 +32,4 @@ pub use bootstrap_policy::{DiscoveryPolicy, PrivilegedGroup, is_public};
 pub use client_certificates::{ClientCertificates, PeerCertificates};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens, Token};
-pub use token_file::TokenFileError;
+pub use token_file::{TokenFileError, check_token_file};

@@ -20,11 +20,32 @@ pub struct TokenFileError {
     pub problem: String,
 }
 
+/// Users, each with its token.
+type Users = Vec<(Token, UserInfo)>;
+
 /// Reads the users of a file, each with its token.
 ///
 /// # Errors
 /// [`TokenFileError`] for a file that cannot be read and for a line that describes no user.
-pub(super) fn read(path: &Path) -> Result<Vec<(Token, UserInfo)>, TokenFileError> {
+pub(super) fn read(path: &Path) -> Result<Users, TokenFileError> {
+    let (users, remedy) = understood(path)?;
+    if let Some(remedy) = remedy {
+        let path = path.display();
+        tracing::warn!(%path, "others than its owner can read the file of tokens; {remedy}");
+    }
+    Ok(users)
+}
+
+/// Looks whether a file can be used, and logs nothing.
+///
+/// # Errors
+/// [`TokenFileError`] for a file that cannot be read and for a line that describes no user.
+pub fn check_token_file(path: &Path) -> Result<(), TokenFileError> {
+    understood(path).map(|_| ())
+}
+
+/// The users of a file, and what to do about others who may read it.
+fn understood(path: &Path) -> Result<(Users, Option<String>), TokenFileError> {
     let refuse = |problem: String| TokenFileError {
         path: path.to_owned(),
         problem,
@@ -33,14 +54,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<(Token, UserInfo)>, TokenFileError
     let file = given::read(path, FILE_BYTES_MAX).map_err(unusable)?;
     // Whoever can write the file can become any user.
     file.check_writers().map_err(unusable)?;
-    if let Some(remedy) = file.close_to_readers() {
-        let path = path.display();
-        tracing::warn!(%path, "others than its owner can read the file of tokens; {remedy}");
-    }
-    users(file.text().map_err(unusable)?).map_err(refuse)
+    let users = users(file.text().map_err(unusable)?).map_err(refuse)?;
+    Ok((users, file.close_to_readers()))
 }
 
-fn users(text: &str) -> Result<Vec<(Token, UserInfo)>, String> {
+fn users(text: &str) -> Result<Users, String> {
     let mut users = Vec::new();
     let lines = text.trim_start_matches('\u{feff}').lines();
     for (number, line) in (1..).zip(lines).filter(|(_, line)| !line.is_empty()) {

@@ -4,7 +4,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::{CLIENT_AUTHORITY, TlsError};
+use super::{CLIENT_AUTHORITY, TlsError, faults};
 use crate::config::Config;
 use crate::files::given;
 
@@ -26,15 +26,15 @@ pub(super) fn read(config: &Config) -> Result<Vec<CertificateDer<'static>>, TlsE
         let certificates = CertificateDer::pem_slice_iter(&file.bytes);
         let certificates = certificates
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| refuse(&error))?;
+            .map_err(|error| refuse(&faults::of_pem(&error)))?;
         if certificates.is_empty() {
             return Err(refuse(&"it holds no certificate (PEM)"));
         }
         let mut roots = RootCertStore::empty();
         for (number, certificate) in certificates.iter().enumerate() {
-            roots.add(certificate.clone()).map_err(|error| {
+            roots.add(certificate.clone()).map_err(|_| {
                 refuse(&format!(
-                    "its certificate {} can't be used: {error}",
+                    "its certificate {} can't be used: it is damaged, or not X.509 version 3",
                     number + 1
                 ))
             })?;

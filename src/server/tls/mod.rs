@@ -11,6 +11,7 @@ mod authority;
 mod certificate;
 mod client_authority;
 pub mod client_signer;
+mod faults;
 mod metrics;
 mod names;
 mod server_config;
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
 use rustls::{RootCertStore, ServerConfig};
 
+use crate::clock;
 use crate::config::Config;
 use crate::files::{PrivateDirectory, given, own};
 use authority::Authority;
@@ -130,6 +132,17 @@ impl Tls {
         Ok(tls)
     }
 
+    /// Looks at the files that the settings name, and at nothing else.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn check(config: &Config) -> Result<(), TlsError> {
+        if config.tls_cert_file.is_set() {
+            given_certificate(config)?;
+        }
+        client_authority::read(config).map(|_| ())
+    }
+
     /// Reads the files again, and renews the daemon's own certificate if that is due. Connections
     /// go on with what they began with; new ones get what was read. What can't be used changes
     /// nothing.
@@ -143,6 +156,9 @@ impl Tls {
             certificate: loaded.presented != before.presented,
             client_authorities: loaded.client_authorities != before.client_authorities,
         };
+        if reload.certificate {
+            refuse_ended(&self.config, &loaded.presented)?;
+        }
         if loaded != *before {
             self.server.store(server_config::build(&loaded)?);
             *before = loaded;
@@ -232,6 +248,23 @@ fn given_certificate(config: &Config) -> Result<Presented, TlsError> {
         TlsError::of(setting)(error)
     })?;
     Ok(presented)
+}
+
+/// A certificate that has ended does not replace one that is presented. At the start it is served,
+/// because the clock may be wrong and there is no other.
+fn refuse_ended(config: &Config, presented: &Presented) -> Result<(), TlsError> {
+    let end = metrics::end_of(&presented.chain_pem);
+    match end.filter(|end| *end < clock::now().as_second()) {
+        Some(end) if config.tls_cert_file.is_set() => {
+            let end = jiff::Timestamp::from_second(end).unwrap_or_default();
+            let problem = format!("its first certificate ended at {end}; renew it");
+            Err(TlsError::of(CERTIFICATE)(TlsError::new(
+                &presented.path,
+                problem,
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read(path: &Path) -> Result<String, TlsError> {

@@ -14,7 +14,7 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{Loaded, Presented, TlsError};
+use super::{Loaded, Presented, TlsError, faults};
 
 /// HTTP/2 as ALPN names it.
 pub(in crate::server) const ALPN_HTTP2: &[u8] = b"h2";
@@ -29,11 +29,16 @@ pub(super) fn certified_key(presented: &Presented) -> Result<CertifiedKey, TlsEr
     let refuse = |error: &dyn std::fmt::Display| TlsError::new(&presented.path, error);
     let chain = CertificateDer::pem_slice_iter(presented.chain_pem.as_bytes())
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| refuse(&error))?;
+        .map_err(|error| refuse(&faults::of_pem(&error)))?;
+    let refuse_key = |problem: &str| TlsError::new(&presented.key_path, problem);
     let key = PrivateKeyDer::from_pem_slice(presented.key_pem.as_bytes())
-        .map_err(|error| TlsError::new(&presented.key_path, error))?;
-    CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())
-        .map_err(|error| refuse(&error))
+        .map_err(|error| refuse_key(faults::of_pem(&error)))?;
+    let provider = aws_lc_rs::default_provider();
+    // Alone first, so that the file at fault is named.
+    let loaded = provider.key_provider.load_private_key(key.clone_key());
+    loaded.map_err(|_| refuse_key(faults::KEY_KINDS))?;
+    CertifiedKey::from_der(chain, key, &provider)
+        .map_err(|error| refuse(&faults::of_certificate(&error)))
 }
 
 /// The configuration for what was loaded. Session tickets of an earlier configuration are not
