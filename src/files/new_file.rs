@@ -43,14 +43,16 @@ impl NewFile {
             .create_new(true)
             .mode(0o600)
             .open(&unfinished)?;
-        Ok(NewFile {
-            syncing: Syncing::start(&file)?,
+        let mut begun = NewFile {
+            syncing: Syncing { thread: None },
             file,
             unsynced: 0,
             path: path.to_owned(),
             unfinished,
             is_complete: false,
-        })
+        };
+        begun.syncing = Syncing::start(&begun.file)?;
+        Ok(begun)
     }
 
     /// Makes what was written durable and puts it in its place.
@@ -81,7 +83,7 @@ impl NewFile {
 
 /// A thread that syncs a file when it is asked to.
 struct Syncing {
-    /// `None` once it is finished.
+    /// `None` before it is started, and once it is finished.
     thread: Option<(SyncSender<()>, JoinHandle<io::Result<()>>)>,
 }
 

@@ -162,7 +162,8 @@ impl ResourceDispatcher {
                 frame = Some(WatchFrame {
                     bytes: own_frame.flatten().unwrap_or(entry.frame),
                     is_last_for_now: false,
-                    since: entry.since,
+                    // The watch was behind: how long ago the event came is not its delay.
+                    since: None,
                 });
                 break;
             }

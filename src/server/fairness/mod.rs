@@ -9,17 +9,18 @@
 //! one after the other. Everybody else is served between two turns. So a client that lists
 //! everything again and again, or holds thousands of watches, delays others by one turn.
 //!
-//! A user who is alone never waits, and nobody is refused.
+//! A user beside whom no other user wants time never waits, and nobody is refused. A connection
+//! whose user is not known yet is charged to nobody and never waits. Other limits hold for those.
 
 mod turns;
 mod usage;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use metrics::Counter;
 use tokio::sync::Notify;
@@ -35,28 +36,27 @@ pub(in crate::server) struct FairThread {
 
 struct Shared {
     began: Instant,
-    /// What all connections use, those without a user included.
+    /// What all users use.
     total: RefCell<Usage>,
-    users: RefCell<HashMap<Arc<str>, Weak<User>>>,
+    users: RefCell<HashMap<Arc<str>, Rc<User>>>,
+    /// At so many users those who have left are forgotten.
+    users_max: Cell<usize>,
     turns: RefCell<Turns<Arc<str>, Rc<Place>>>,
     is_waited_for: Notify,
     waits: Counter,
 }
 
-/// A user with connections on the thread.
+/// A user with connections on the thread, now or lately.
 struct User {
     name: Arc<str>,
     usage: RefCell<Usage>,
-    thread: Weak<Shared>,
 }
 
-impl Drop for User {
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread.upgrade() {
-            thread.users.borrow_mut().remove(&self.name);
-        }
-    }
-}
+/// So many users are remembered without a look at who has left.
+const USERS_MIN: usize = 64;
+
+/// Turns that are granted before other threads may have the processor.
+const SLICE: Duration = Duration::from_millis(1);
 
 /// Whether a connection waits for a turn.
 #[derive(Default)]
@@ -94,6 +94,7 @@ impl Default for FairThread {
                 began: Instant::now(),
                 total: RefCell::default(),
                 users: RefCell::default(),
+                users_max: Cell::new(USERS_MIN),
                 turns: RefCell::default(),
                 is_waited_for: Notify::new(),
                 waits: metrics::counter!("taffrail_http_turns_waited_total"),
@@ -114,13 +115,17 @@ impl FairThread {
     }
 
     /// Grants one turn after the other. Between two, all other tasks of the thread run, and its
-    /// sockets are looked at. Other threads that want the processor have it first: the system would
-    /// let them wait for milliseconds.
+    /// sockets are looked at. After a millisecond of turns other threads that want the processor
+    /// have it first: the system would let them wait longer.
     pub(in crate::server) async fn grant_turns(self) {
+        let mut yielded = Instant::now();
         loop {
             while self.grant() {
                 tokio::task::yield_now().await;
-                std::thread::yield_now();
+                if yielded.elapsed() >= SLICE {
+                    std::thread::yield_now();
+                    yielded = Instant::now();
+                }
             }
             self.shared.is_waited_for.notified().await;
         }
@@ -140,15 +145,22 @@ impl FairThread {
 
     fn user(&self, name: &str) -> Rc<User> {
         let mut users = self.shared.users.borrow_mut();
-        if let Some(user) = users.get(name).and_then(Weak::upgrade) {
-            return user;
+        if let Some(user) = users.get(name) {
+            return Rc::clone(user);
+        }
+        if users.len() >= self.shared.users_max.get() {
+            // Who comes back at once has used what it had used.
+            let now = self.nanoseconds(Instant::now());
+            users.retain(|_, user| {
+                Rc::strong_count(user) > 1 || user.usage.borrow().lately(now) > 0
+            });
+            self.shared.users_max.set((2 * users.len()).max(USERS_MIN));
         }
         let user = Rc::new(User {
             name: Arc::from(name),
             usage: RefCell::default(),
-            thread: Rc::downgrade(&self.shared),
         });
-        users.insert(Arc::clone(&user.name), Rc::downgrade(&user));
+        users.insert(Arc::clone(&user.name), Rc::clone(&user));
         user
     }
 
@@ -180,8 +192,8 @@ impl ConnectionShare {
         let took = ended.saturating_duration_since(began).as_nanos();
         let took = u64::try_from(took).unwrap_or(u64::MAX);
         let now = self.thread.nanoseconds(ended);
-        self.thread.shared.total.borrow_mut().add(now, took);
         if let Some(user) = &*self.user.borrow() {
+            self.thread.shared.total.borrow_mut().add(now, took);
             user.usage.borrow_mut().add(now, took);
         }
         polled

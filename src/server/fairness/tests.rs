@@ -47,14 +47,35 @@ fn who_has_used_much_waits_for_turns_and_others_do_not() {
 fn a_connection_that_ends_while_it_waits_takes_nothing_along() {
     let thread = FairThread::default();
     let (one, other) = (connection(&thread, "ann"), connection(&thread, "ann"));
-    assert!(poll(&one, LONG) && poll(&thread.connection(), SHORT));
+    assert!(poll(&one, LONG) && poll(&connection(&thread, "bob"), SHORT));
     assert!(!poll(&one, SHORT) && !poll(&other, SHORT));
     drop(one);
     assert!(thread.grant() && thread.grant());
     assert!(poll(&other, SHORT));
-    assert_eq!(thread.shared.users.borrow().len(), 1);
-    drop(other);
-    assert!(thread.shared.users.borrow().is_empty());
+}
+
+#[test]
+fn who_comes_back_is_remembered_for_a_while_and_not_for_ever() {
+    let thread = FairThread::default();
+    let modest = connection(&thread, "bob");
+    assert!(poll(&connection(&thread, "ann"), LONG) && poll(&modest, SHORT));
+    assert!(
+        !poll(&connection(&thread, "ann"), SHORT),
+        "another connection of ann"
+    );
+    for number in 0..1000 {
+        connection(&thread, &format!("passer-by {number}"));
+    }
+    assert!(thread.shared.users.borrow().len() <= USERS_MIN + 2);
+}
+
+#[test]
+fn connections_of_nobody_known_never_wait_and_make_nobody_wait() {
+    let thread = FairThread::default();
+    let (stranger, alone) = (thread.connection(), connection(&thread, "ann"));
+    for _ in 0..3 {
+        assert!(poll(&stranger, LONG) && poll(&alone, LONG));
+    }
 }
 
 #[test]

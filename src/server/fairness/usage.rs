@@ -1,7 +1,6 @@
 //! How much time somebody has used lately. Pure.
 
-/// The length of a window, in nanoseconds: 67 ms. Long enough that one long poll is not much, and
-/// short enough that a client is forgiven soon.
+/// The length of a window, in nanoseconds: 67 ms. Short enough that a client is forgiven soon.
 const WINDOW: u64 = 1 << 26;
 
 /// Who has used less than this part of a window is served at once, so up to eight busy users never
@@ -52,8 +51,8 @@ impl Usage {
     }
 }
 
-/// Whether a user who has used `own` nanoseconds lately, of `total` that all have used, is to wait
-/// for turns. Who is alone is not.
+/// Whether a user who has used `own` nanoseconds lately, of `total` that all users have used, is to
+/// wait for turns. Who is alone is not.
 pub(super) fn is_much(own: u64, total: u64) -> bool {
     own > MUCH && total > own
 }

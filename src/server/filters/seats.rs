@@ -109,6 +109,9 @@ impl Seat {
     pub fn widen(&self, count: usize) -> bool {
         let count = count.min(self.seats.limit / WIDEST).max(1);
         let further = count.saturating_sub(self.count.get());
+        if further == 0 {
+            return true;
+        }
         let mut taken = self.seats.taken.lock();
         let is_taken = taken.take(self.seats.limit, &self.user, further);
         if is_taken {
@@ -159,6 +162,7 @@ mod tests {
         let late = seats.take("bob").unwrap();
         assert!(late.widen(8), "bob has few");
         assert!(!others[0].widen(2), "ann has much");
+        assert!(others[0].widen(1), "nothing more is wanted");
         drop((list, others, late));
         assert_eq!(seats.taken.lock().all, 0);
         let narrow = Seats::new(3).take("ann").unwrap();

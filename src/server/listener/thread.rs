@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::http_date::HttpDate;
 use super::slots::Slot;
-use super::vanished::Peer;
+use super::vanished::Ends;
 use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::fairness::FairThread;
 use crate::server::http2::BufferPool;
@@ -118,8 +117,8 @@ struct ThreadContext {
     revocations: Cell<u32>,
     members: RefCell<Members>,
     empty: Notify,
-    /// The connections of clients, by their addresses.
-    by_peer: RefCell<HashMap<Peer, Weak<ConnectionState>>>,
+    /// The connections of clients, by their ends.
+    by_ends: RefCell<HashMap<Ends, Weak<ConnectionState>>>,
 }
 
 /// The connections to notify of a drain.
@@ -154,7 +153,7 @@ impl HttpThread {
                 revocations: Cell::new(0),
                 members: RefCell::default(),
                 empty: Notify::new(),
-                by_peer: RefCell::default(),
+                by_ends: RefCell::default(),
             }),
         }
     }
@@ -175,23 +174,25 @@ impl HttpThread {
         self.shared.fairness.clone().grant_turns()
     }
 
-    /// Creates the state of a new connection of this client, which [`HttpThread::end_vanished`]
-    /// may end.
-    pub(super) fn state_of(&self, slot: Slot, peer: SocketAddr) -> PeerState {
-        let (state, peer) = (self.state(Some(slot)), (peer.ip(), peer.port()));
-        let mut by_peer = self.shared.by_peer.borrow_mut();
-        by_peer.insert(peer, Rc::downgrade(&state));
-        PeerState {
+    /// Creates the state of a new connection between these ends, which
+    /// [`HttpThread::end_vanished`] may end.
+    pub(super) fn state_of(&self, slot: Slot, ends: Option<Ends>) -> KnownState {
+        let state = self.state(Some(slot));
+        if let Some(ends) = ends {
+            let mut by_ends = self.shared.by_ends.borrow_mut();
+            by_ends.insert(ends, Rc::downgrade(&state));
+        }
+        KnownState {
             thread: self.clone(),
-            peer,
+            ends,
             state,
         }
     }
 
     /// Ends the connections of clients that have vanished.
-    pub(super) fn end_vanished(&self, vanished: &HashSet<Peer>) {
-        let by_peer = self.shared.by_peer.borrow();
-        let ended = vanished.iter().filter_map(|peer| by_peer.get(peer));
+    pub(super) fn end_vanished(&self, vanished: &HashSet<Ends>) {
+        let by_ends = self.shared.by_ends.borrow();
+        let ended = vanished.iter().filter_map(|ends| by_ends.get(ends));
         for state in ended.filter_map(Weak::upgrade) {
             state.has_vanished();
             self.shared.counters.vanished.increment(1);
@@ -255,17 +256,22 @@ impl HttpThread {
     }
 }
 
-/// The state of a connection that is known by its client's address until this is dropped.
-pub(super) struct PeerState {
+/// The state of a connection that is known by its ends until this is dropped.
+pub(super) struct KnownState {
     thread: HttpThread,
-    peer: Peer,
+    ends: Option<Ends>,
     pub(super) state: Rc<ConnectionState>,
 }
 
-impl Drop for PeerState {
+impl Drop for KnownState {
     fn drop(&mut self) {
-        let mut by_peer = self.thread.shared.by_peer.borrow_mut();
-        by_peer.remove(&self.peer);
+        let Some(ends) = self.ends else { return };
+        let mut by_ends = self.thread.shared.by_ends.borrow_mut();
+        // A new connection may have the same ends already.
+        let is_own = |known: &Weak<ConnectionState>| known.as_ptr() == Rc::as_ptr(&self.state);
+        if by_ends.get(&ends).is_some_and(is_own) {
+            by_ends.remove(&ends);
+        }
     }
 }
 

@@ -8,14 +8,34 @@
 //! acknowledgement, that of a full window included, sets the count back.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// The address and port of a client.
-pub(super) type Peer = (IpAddr, u16);
+/// An address and a port.
+type End = (IpAddr, u16);
+
+/// The two ends of a connection. A client may use the same port for several addresses of the
+/// daemon's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ends {
+    local: End,
+    peer: End,
+}
+
+impl Ends {
+    /// The ends of a connection.
+    pub(super) fn new(local: SocketAddr, peer: SocketAddr) -> Ends {
+        Ends {
+            local: (local.ip(), local.port()),
+            peer: (peer.ip(), peer.port()),
+        }
+    }
+}
 
 /// What the kernel shows of its sockets.
 const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
@@ -23,46 +43,70 @@ const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 /// How often the sockets are looked at.
 const PERIOD: Duration = Duration::from_secs(15);
 
-/// A client whose kernel acknowledges nothing for this long has vanished.
-const VANISHED_AFTER: Duration = Duration::from_secs(60);
+/// A client that has answered nothing in so many looks in a row, a minute, has vanished.
+const LOOKS: u32 = 5;
+
+/// The least that goes unanswered in a minute of silence: the pauses between attempts double. Who
+/// answers now and then, over a bad line, never has as many in a row.
+const UNANSWERED_MIN: u32 = 5;
 
 /// The states and timers of the tables (proc_net_tcp of Linux).
 const ESTABLISHED: &str = "01";
+/// The client will send nothing more. It may still read.
+const CLOSE_WAIT: &str = "08";
 const RETRANSMITS: &str = "01";
 const PROBES_WINDOW: &str = "04";
 
 /// Looks at the sockets of a port again and again, and tells which clients have vanished.
-pub(super) async fn look_out(port: u16, vanished: watch::Sender<Arc<HashSet<Peer>>>) {
+pub(super) async fn look_out(port: u16, vanished: watch::Sender<Arc<HashSet<Ends>>>) {
     let mut silences = Silences::default();
+    if let Err(error) = File::open(TABLES[0]) {
+        tracing::warn!(
+            %error,
+            "{} can't be read: clients that vanish while data is on its way to them are noticed \
+             late",
+            TABLES[0]
+        );
+    }
     loop {
         tokio::time::sleep(PERIOD).await;
         let read = tokio::task::spawn_blocking(move || unanswered(port)).await;
         let Ok(unanswered) = read else { return };
-        let gone = silences.look(Instant::now(), unanswered);
+        let gone = silences.look(unanswered);
         if !gone.is_empty() {
             vanished.send_replace(Arc::new(gone));
         }
     }
 }
 
-/// The clients of a port that have not answered, each with how often in a row. Without the tables,
-/// as in some sandboxes, there are none.
-fn unanswered(port: u16) -> HashMap<Peer, u32> {
-    let tables = TABLES.map(|table| std::fs::read_to_string(table).unwrap_or_default());
-    let rows = tables.iter().flat_map(|table| table.lines());
-    rows.filter_map(|row| parse(row, port)).collect()
+/// The connections of a port whose clients have not answered, each with how often in a row.
+/// Without the tables, as in some sandboxes, there are none.
+fn unanswered(port: u16) -> HashMap<Ends, u32> {
+    let mut found = HashMap::new();
+    for table in TABLES
+        .into_iter()
+        .filter_map(|table| File::open(table).ok())
+    {
+        let mut table = BufReader::new(table);
+        let mut row = String::new();
+        while table.read_line(&mut row).is_ok_and(|bytes| bytes > 0) {
+            found.extend(parse(&row, port));
+            row.clear();
+        }
+    }
+    found
 }
 
 /// A row of a table, if it is of a connection to this port with something unanswered.
-fn parse(row: &str, port: u16) -> Option<(Peer, u32)> {
+fn parse(row: &str, port: u16) -> Option<(Ends, u32)> {
     let mut fields = row.split_ascii_whitespace().skip(1);
-    let (_, local_port) = address(fields.next()?)?;
+    let local = address(fields.next()?)?;
     let peer = address(fields.next()?)?;
     let state = fields.next()?;
     let (timer, _) = fields.nth(1)?.split_once(':')?;
     let retransmits = u32::from_str_radix(fields.next()?, 16).ok()?;
     let probes: u32 = fields.nth(1)?.parse().ok()?;
-    if local_port != port || state != ESTABLISHED {
+    if local.1 != port || ![ESTABLISHED, CLOSE_WAIT].contains(&state) {
         return None;
     }
     let count = match timer {
@@ -70,11 +114,11 @@ fn parse(row: &str, port: u16) -> Option<(Peer, u32)> {
         PROBES_WINDOW => probes,
         _ => 0,
     };
-    (count > 0).then_some((peer, count))
+    (count > 0).then_some((Ends { local, peer }, count))
 }
 
 /// An address as the tables show it: words of 32 bits in the byte order of the machine, and a port.
-fn address(text: &str) -> Option<Peer> {
+fn address(text: &str) -> Option<End> {
     let (words, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     let word = |index: usize| {
@@ -93,30 +137,32 @@ fn address(text: &str) -> Option<Peer> {
     Some((address, port))
 }
 
-/// Since when clients have not answered. Pure.
+/// For how long clients have not answered. Pure.
 #[derive(Default)]
-struct Silences(HashMap<Peer, Silence>);
+struct Silences(HashMap<Ends, Silence>);
 
 struct Silence {
-    since: Instant,
+    /// In how many looks in a row something was unanswered.
+    looks: u32,
     /// How often in a row, when it was last seen. A lower number means an answer in between.
     count: u32,
 }
 
 impl Silences {
-    /// Takes what is seen now. Returns who has vanished.
-    fn look(&mut self, now: Instant, unanswered: HashMap<Peer, u32>) -> HashSet<Peer> {
-        self.0.retain(|peer, silence| {
-            let count = unanswered.get(peer);
+    /// Takes what is seen now. Returns whose clients have vanished.
+    fn look(&mut self, unanswered: HashMap<Ends, u32>) -> HashSet<Ends> {
+        self.0.retain(|ends, silence| {
+            let count = unanswered.get(ends);
             count.is_some_and(|count| *count >= silence.count)
         });
-        for (peer, count) in unanswered {
-            let silence = self.0.entry(peer);
-            silence.or_insert(Silence { since: now, count }).count = count;
+        for (ends, count) in unanswered {
+            let silence = self.0.entry(ends).or_insert(Silence { looks: 0, count });
+            silence.looks += 1;
+            silence.count = count;
         }
-        let is_over = |silence: &Silence| now.duration_since(silence.since) >= VANISHED_AFTER;
+        let is_over = |silence: &Silence| silence.looks >= LOOKS && silence.count >= UNANSWERED_MIN;
         let gone = self.0.iter().filter(|(_, silence)| is_over(silence));
-        gone.map(|(peer, _)| *peer).collect()
+        gone.map(|(ends, _)| *ends).collect()
     }
 }
 
@@ -135,10 +181,13 @@ mod tests {
                  {retransmits}     0        {probes} 31337 2 0000000000000000 20 4 30 10 -1"
             )
         };
-        let peer = (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 0xa0f2);
+        let ends =
+            |local: &str, peer: &str| Ends::new(local.parse().unwrap(), peer.parse().unwrap());
+        let peer = ends("127.0.0.1:7443", "127.0.0.2:41202");
         let read = |row: &str| parse(row, 0x1d13);
         assert_eq!(read(&row("01", "01", "0000000A", "0")), Some((peer, 10)));
         assert_eq!(read(&row("01", "04", "00000000", "3")), Some((peer, 3)));
+        assert_eq!(read(&row("08", "01", "00000002", "0")), Some((peer, 2)));
         for quiet in [
             row("01", "01", "00000000", "0"),
             row("01", "00", "00000005", "0"),
@@ -154,7 +203,7 @@ mod tests {
         let six = "0: 00000000000000000000000001000000:1D13 \
                    B80D0120000000000000000001000000:0050 01 00000000:00000000 01:00000000 \
                    00000002 0 0 1";
-        let peer = (IpAddr::V6("2001:db8::1".parse().unwrap()), 80);
+        let peer = ends("[::1]:7443", "[2001:db8::1]:80");
         assert_eq!(read(six), Some((peer, 2)));
     }
 
@@ -180,19 +229,21 @@ mod tests {
 
     #[test]
     fn who_answers_nothing_for_a_minute_has_vanished_and_an_answer_starts_anew() {
-        let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
-        let peer = |port| (IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        let mut silences = Silences::default();
-        let mut look = |seconds, seen: &[(u16, u32)]| {
-            let seen = seen.iter().map(|(port, count)| (peer(*port), *count));
-            silences.look(at(seconds), seen.collect())
+        let ends = |port: u16| {
+            let address = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+            Ends::new(address(443), address(port))
         };
-        assert!(look(0, &[(1, 3), (2, 3), (3, 3)]).is_empty());
-        assert!(look(15, &[(1, 5), (2, 5)]).is_empty());
-        assert!(look(45, &[(1, 7), (2, 1), (3, 3)]).is_empty());
-        assert_eq!(look(60, &[(1, 7), (2, 3), (3, 4)]), [peer(1)].into());
-        assert!(look(75, &[(2, 4), (3, 5)]).is_empty());
-        assert_eq!(look(105, &[(2, 6), (3, 5)]), [peer(2), peer(3)].into());
+        let mut silences = Silences::default();
+        let mut look = |seen: &[(u16, u32)]| {
+            let seen = seen.iter().map(|(port, count)| (ends(*port), *count));
+            silences.look(seen.collect())
+        };
+        assert!(look(&[(1, 3), (2, 3), (3, 1)]).is_empty());
+        assert!(look(&[(1, 5), (2, 5), (3, 1)]).is_empty());
+        assert!(look(&[(1, 6), (2, 1), (3, 1)]).is_empty());
+        assert!(look(&[(1, 7), (2, 2), (3, 2)]).is_empty());
+        assert_eq!(look(&[(1, 7), (2, 3), (3, 2)]), [ends(1)].into());
+        assert!(look(&[(2, 4), (3, 3)]).is_empty(), "few for a minute");
+        assert_eq!(look(&[(2, 6), (3, 5)]), [ends(2), ends(3)].into());
     }
 }

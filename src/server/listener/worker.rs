@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use super::acceptor::{Arrival, WorkerHandle};
 use super::single_write::SingleWrite;
 use super::thread::{HttpThread, Load};
-use super::vanished::Peer;
+use super::vanished::Ends;
 use crate::clock;
 use crate::server::auth::PeerCertificates;
 use crate::server::body::{ConnectionFacts, HttpService};
@@ -42,7 +42,7 @@ pub(super) struct Worker {
     limits: Arc<Limits>,
     held: Arc<TotalHeldBytes>,
     tls: Arc<ArcSwap<ServerConfig>>,
-    vanished: watch::Receiver<Arc<HashSet<Peer>>>,
+    vanished: watch::Receiver<Arc<HashSet<Ends>>>,
 }
 
 /// Reports when a thread has ended its connections.
@@ -66,7 +66,7 @@ impl Worker {
         limits: &Arc<Limits>,
         held: &Arc<TotalHeldBytes>,
         tls: Arc<ArcSwap<ServerConfig>>,
-        vanished: watch::Receiver<Arc<HashSet<Peer>>>,
+        vanished: watch::Receiver<Arc<HashSet<Ends>>>,
     ) -> (Worker, WorkerHandle) {
         let (sender, arrivals) = mpsc::channel(ARRIVALS_MAX);
         let load = Arc::new(Load::default());
@@ -160,7 +160,9 @@ impl Connection {
             slot,
         } = arrival;
         let _counted = counted;
-        let known = self.thread.state_of(slot, peer);
+        let local = stream.local_addr().ok();
+        let ends = local.map(|local| Ends::new(local, peer));
+        let known = self.thread.state_of(slot, ends);
         let state = &known.state;
         // Pinned in place. A moved future would take its memory twice while the connection lives.
         let served = pin!(self.serve_stream(stream, peer, state, service));

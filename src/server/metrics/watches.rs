@@ -155,7 +155,7 @@ pub(super) fn collect(
     page.push_str(&format!("# TYPE {SIZES} histogram\n"));
     let mut delays = format!(
         "# HELP {DELAY} Time from an event's arrival in the watch cache until it is handed to the \
-         connection of a watcher that is up to date; one in {TIMED} deliveries is timed\n\
+         connection of a watcher that keeps up; one in {TIMED} deliveries is timed\n\
          # TYPE {DELAY} histogram\n"
     );
     for (of, totals) in totals(threads, is_served) {

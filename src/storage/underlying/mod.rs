@@ -566,7 +566,11 @@ impl Storage for Underlying {
         self.count().boxed()
     }
 
-    fn known_stats(&self, _: &str) -> Option<Stats> {
+    fn known_stats(&self, prefix: &str) -> Option<Stats> {
+        // What one namespace holds is not counted.
+        if self.keys.below(prefix).ok()? != self.keys.resource_prefix() {
+            return None;
+        }
         let (at, stats) = (*self.counted.lock())?;
         (at.elapsed() < COUNT_LASTS).then_some(stats)
     }
