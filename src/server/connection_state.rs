@@ -153,8 +153,8 @@ impl ConnectionState {
         self.share.has_turn()
     }
 
-    /// Ends the connection, because its client has vanished.
-    pub(in crate::server) fn has_vanished(&self) {
+    /// Has the connection end, because its client has vanished.
+    pub(in crate::server) fn end_vanished(&self) {
         self.has_vanished.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();

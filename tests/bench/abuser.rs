@@ -1,7 +1,5 @@
 //! One user who asks for as much as possible, beside users who ask for little: what these notice.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -169,16 +167,11 @@ async fn good_clients(daemon: &Daemon, duration: Duration) -> Times {
     all
 }
 
-async fn daemon(folder: &tempfile::TempDir) -> Daemon {
-    let path = folder.path().join("tokens.csv");
-    let mut file = std::fs::OpenOptions::new();
-    let mut file = file.write(true).create(true).mode(0o600).open(&path);
+async fn daemon() -> Daemon {
     let users = (0..GOOD_CLIENTS).map(|number| number.to_string());
-    for user in users.chain(["abuser".to_owned()]) {
-        let file = file.as_mut().unwrap();
-        writeln!(file, "t-{user},{user},u-{user},system:masters").unwrap();
-    }
-    Daemon::with(&["--token-auth-file", path.to_str().unwrap()]).await
+    let users = users.chain(["abuser".to_owned()]);
+    let lines = users.map(|user| format!("t-{user},{user},u-{user},system:masters\n"));
+    Daemon::with_users(&lines.collect::<String>(), &[]).await
 }
 
 pub async fn measure() {
@@ -187,8 +180,7 @@ pub async fn measure() {
          {LISTERS} times at once, or watches them {WATCHES} times",
         1.0 / PACE.as_secs_f64()
     ));
-    let folder = tempfile::tempdir().unwrap();
-    let daemon = daemon(&folder).await;
+    let daemon = daemon().await;
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, 64, 0, Until::Count(OBJECTS)).await;
     good_clients(&daemon, Duration::from_secs(3)).await;

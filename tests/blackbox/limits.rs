@@ -1,7 +1,5 @@
 //! What users may have at a time, and what one of them leaves to the others.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap};
@@ -11,20 +9,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A daemon with the users ann and bob, who may do everything.
 async fn daemon(arguments: &[&str]) -> Daemon {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tokens.csv");
-    let mut file = std::fs::OpenOptions::new();
-    let mut file = file
-        .write(true)
-        .create(true)
-        .mode(0o600)
-        .open(&path)
-        .unwrap();
-    for user in ["ann", "bob"] {
-        writeln!(file, "t-{user},{user},u-{user},system:masters").unwrap();
-    }
-    let path = path.to_str().unwrap();
-    Daemon::with(&[&["--token-auth-file", path], arguments].concat()).await
+    let users = "t-ann,ann,u-ann,system:masters\nt-bob,bob,u-bob,system:masters\n";
+    Daemon::with_users(users, arguments).await
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Protocol, configmap, vers
 use crate::load::record::{Outcome, State, WriteRequest};
 use crate::load::watcher::WatchRecord;
 use crate::load::writer::AcknowledgedWrite;
-use crate::load::{PossibleStates, Random, WatchEvent, Watcher, WriteLog, fold, seed};
+use crate::load::{PossibleStates, Random, Watcher, WriteLog, fold, seed};
 use crate::servers::etcd::Cluster;
 
 const DAEMONS: usize = 3;
@@ -244,15 +244,6 @@ const SELECTORS: [&str; 7] = [
     "",
 ];
 
-fn selects(selector: &str, event: &WatchEvent) -> bool {
-    match selector {
-        "" => true,
-        "&labelSelector=writer%3Dw1" => event.name.starts_with("w1-"),
-        "&fieldSelector=metadata.name%3Dw2-0" => event.name == "w2-0",
-        _ => false,
-    }
-}
-
 impl Load {
     async fn begin(daemons: &[Daemon], random: &mut Random) -> Load {
         let list = daemons[0].client().call(Call::get(CONFIGMAPS)).await;
@@ -346,7 +337,7 @@ impl Load {
             assert_eq!(listed, state, "history doesn't end in the state");
         }
         for (selector, watcher) in std::mem::take(&mut self.watchers) {
-            check_watch(selector, &watcher.await.unwrap(), &history);
+            watcher.await.unwrap().check(selector, &history);
         }
         let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         println!(
@@ -359,17 +350,6 @@ impl Load {
         let unanswered = count(&self.unanswered);
         assert_eq!(unanswered, 0, "writes were carried out and not answered");
     }
-}
-
-fn check_watch(selector: &str, record: &WatchRecord, history: &[WatchEvent]) {
-    let wanted = history.iter().filter(|event| selects(selector, event));
-    let wanted: Vec<WatchEvent> = wanted.cloned().collect();
-    let differs = wanted.iter().zip(&record.events).find(|(a, b)| a != b);
-    let around = differs.map(|(wanted, _)| record.around(wanted.version));
-    assert_eq!(
-        record.events, wanted,
-        "the stream of {selector:?} isn't what happened; around the difference: {around:?}"
-    );
 }
 
 /// Stops a daemon, which must take no longer than it may, and say so.

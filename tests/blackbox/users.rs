@@ -1,7 +1,5 @@
 //! The rights of users from a file of tokens, and of impersonated users.
 
-use std::os::unix::fs::OpenOptionsExt;
-
 use serde_json::Value;
 
 use crate::harness::{CONFIGMAPS, Call, Daemon, Kubectl, Protocol, body, configmap};
@@ -22,12 +20,7 @@ const DISCOVERY: [&str; 11] = [
 
 /// A daemon with the admin and with bob, who is in no group with rights.
 async fn daemon() -> Daemon {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tokens.csv");
-    let mut file = std::fs::OpenOptions::new();
-    let file = file.write(true).create(true).mode(0o600).open(&path);
-    std::io::Write::write_all(&mut file.unwrap(), b"t-bob,bob,u-bob,crew\n").unwrap();
-    Daemon::with(&["--token-auth-file", path.to_str().unwrap()]).await
+    Daemon::with_users("t-bob,bob,u-bob,crew\n", &[]).await
 }
 
 fn message(status: &Value) -> &str {

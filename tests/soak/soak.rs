@@ -28,7 +28,7 @@ pub struct Soak {
 }
 
 /// What became of it.
-pub struct Soaked {
+pub struct SoakOutcome {
     pub writes: u64,
     pub deliveries: u64,
     /// Events that were missing, repeated or out of order.
@@ -109,7 +109,7 @@ async fn open(daemon: &Daemon, soak: Soak, from: u64, counts: &Arc<Counts>) {
     }
 }
 
-pub async fn run(daemon: &Daemon, soak: Soak) -> Soaked {
+pub async fn run(daemon: &Daemon, soak: Soak) -> SoakOutcome {
     let counts = Arc::new(Counts::default());
     let client = daemon.client();
     for writer in 0..soak.writers {
@@ -143,7 +143,7 @@ pub async fn run(daemon: &Daemon, soak: Soak) -> Soaked {
     while arrived() < wanted && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    Soaked {
+    SoakOutcome {
         writes,
         deliveries: arrived(),
         wrong: counts.wrong.load(Ordering::Relaxed) + wanted.abs_diff(arrived()),
@@ -162,7 +162,7 @@ async fn twenty_thousand_watches_and_two_hundred_writers_go_on_and_on() {
         duration: Duration::from_secs(60),
     };
     let soaked = run(&daemon, soak).await;
-    let Soaked { early, late, .. } = soaked;
+    let SoakOutcome { early, late, .. } = soaked;
     println!(
         "{} writes, {} deliveries, {early} and {late} MiB",
         soaked.writes, soaked.deliveries

@@ -55,7 +55,7 @@ struct User {
 /// So many users are remembered without a look at who has left.
 const USERS_MIN: usize = 64;
 
-/// Turns that are granted before other threads may have the processor.
+/// How long turns are granted before other threads may have the processor.
 const SLICE: Duration = Duration::from_millis(1);
 
 /// Whether a connection waits for a turn.

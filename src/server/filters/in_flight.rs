@@ -56,20 +56,20 @@ pub fn seats_of_list(stats: Stats, limit: usize) -> usize {
 /// of their own, so neither is in the way of the other.
 #[derive(Debug)]
 pub struct InFlight {
-    reading: Kind,
-    writing: Kind,
+    reading: Pool,
+    writing: Pool,
 }
 
 #[derive(Debug)]
-struct Kind {
+struct Pool {
     seats: Arc<Seats>,
     /// All of them, exempt ones included.
     requests: Arc<AtomicUsize>,
 }
 
-impl Kind {
-    fn new(limit: usize) -> Kind {
-        Kind {
+impl Pool {
+    fn new(limit: usize) -> Pool {
+        Pool {
             seats: Seats::new(limit),
             requests: Arc::default(),
         }
@@ -102,15 +102,15 @@ impl InFlight {
     /// Creates the counters with these limits.
     pub fn new(limits: InFlightLimits) -> InFlight {
         InFlight {
-            reading: Kind::new(limits.read_only),
-            writing: Kind::new(limits.mutating),
+            reading: Pool::new(limits.read_only),
+            writing: Pool::new(limits.mutating),
         }
     }
 
     /// Counts a request of a user. Returns `None` when there are too many.
     pub fn enter(&self, reads_only: bool, user: &str) -> Option<Counted> {
-        let kind = self.kind(reads_only);
-        let seat = kind.seats.take(user)?;
+        let pool = self.pool(reads_only);
+        let seat = pool.seats.take(user)?;
         Some(self.counted(reads_only, Some(seat)))
     }
 
@@ -120,12 +120,12 @@ impl InFlight {
     }
 
     fn counted(&self, reads_only: bool, seat: Option<Seat>) -> Counted {
-        let requests = Arc::clone(&self.kind(reads_only).requests);
+        let requests = Arc::clone(&self.pool(reads_only).requests);
         requests.fetch_add(1, Ordering::Relaxed);
         Counted { requests, seat }
     }
 
-    fn kind(&self, reads_only: bool) -> &Kind {
+    fn pool(&self, reads_only: bool) -> &Pool {
         match reads_only {
             true => &self.reading,
             false => &self.writing,
@@ -134,7 +134,7 @@ impl InFlight {
 
     /// The current numbers of reading and writing requests, including exempt ones.
     pub fn now(&self) -> (usize, usize) {
-        let now = |kind: &Kind| kind.requests.load(Ordering::Relaxed);
+        let now = |pool: &Pool| pool.requests.load(Ordering::Relaxed);
         (now(&self.reading), now(&self.writing))
     }
 }

@@ -137,7 +137,10 @@ impl Server {
         Ok(Running {
             address: self.address,
             accepting: actix_rt::spawn(acceptor.run(self.listener)),
-            looking_out: actix_rt::spawn(vanished::look_out(self.address.port(), vanished)),
+            finding_vanished: actix_rt::spawn(vanished::find_vanished(
+                self.address.port(),
+                vanished,
+            )),
             workers,
             arbiters,
         })
@@ -164,7 +167,7 @@ fn fitted(wanted: ConnectionLimit, room: usize) -> usize {
 pub struct Running {
     address: SocketAddr,
     accepting: JoinHandle<()>,
-    looking_out: JoinHandle<()>,
+    finding_vanished: JoinHandle<()>,
     workers: Vec<worker::Drained>,
     arbiters: Vec<Arbiter>,
 }
@@ -181,7 +184,7 @@ impl Running {
     pub async fn drain(self, deadline: Duration) -> usize {
         let deadline = tokio::time::Instant::now() + deadline;
         self.accepting.abort();
-        self.looking_out.abort();
+        self.finding_vanished.abort();
         // The listening socket is closed once the task has ended.
         let _ = self.accepting.await;
         let mut cut = 0;

@@ -194,7 +194,7 @@ impl HttpThread {
         let by_ends = self.shared.by_ends.borrow();
         let ended = vanished.iter().filter_map(|ends| by_ends.get(ends));
         for state in ended.filter_map(Weak::upgrade) {
-            state.has_vanished();
+            state.end_vanished();
             self.shared.counters.vanished.increment(1);
         }
     }

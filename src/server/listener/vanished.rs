@@ -58,7 +58,7 @@ const RETRANSMITS: &str = "01";
 const PROBES_WINDOW: &str = "04";
 
 /// Looks at the sockets of a port again and again, and tells which clients have vanished.
-pub(super) async fn look_out(port: u16, vanished: watch::Sender<Arc<HashSet<Ends>>>) {
+pub(super) async fn find_vanished(port: u16, vanished: watch::Sender<Arc<HashSet<Ends>>>) {
     let mut silences = Silences::default();
     if let Err(error) = File::open(TABLES[0]) {
         tracing::warn!(

@@ -33,6 +33,28 @@ fn labels(method: Method, path: &str, watch: bool) -> RequestLabels {
     RequestLabels::of(&info, &method).about(&configmaps(), None, false)
 }
 
+/// A watch of ConfigMaps on a thread of its own.
+fn metered(
+    measures: &Measures,
+    stream: impl WatchStream + 'static,
+    times_initial: bool,
+) -> MeteredWatch {
+    MeteredWatch::new(
+        RunningWatch::other(stream),
+        &measures.thread(),
+        configmaps().into(),
+        times_initial,
+        Access::default(),
+        None,
+    )
+}
+
+/// Takes all frames of a watch.
+fn drain(watch: &mut MeteredWatch) {
+    let caller = Caller::task(&Context::from_waker(Waker::noop()));
+    while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
+}
+
 struct Frames(Vec<Bytes>);
 
 impl WatchStream for Frames {
@@ -128,17 +150,8 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
     let page = page(|measures| {
         for _ in 0..2 {
             let frames = Frames(vec![Bytes::from(vec![0; 100]), Bytes::from(vec![0; 1500])]);
-            let thread = measures.thread();
-            let mut watch = MeteredWatch::new(
-                RunningWatch::other(frames),
-                &thread,
-                configmaps().into(),
-                false,
-                Access::default(),
-                None,
-            );
-            let caller = Caller::task(&Context::from_waker(Waker::noop()));
-            while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
+            let mut watch = metered(measures, frames, false);
+            drain(&mut watch);
             std::mem::forget(watch);
         }
     });
@@ -163,16 +176,7 @@ fn what_watchers_are_sent_is_added_up_over_threads_me_61() {
 fn a_watch_counts_as_open_until_it_is_dropped_api_52() {
     let open = |dropped: bool| {
         page(|measures| {
-            let thread = measures.thread();
-            let frames = RunningWatch::other(Frames(Vec::new()));
-            let watch = MeteredWatch::new(
-                frames,
-                &thread,
-                configmaps().into(),
-                false,
-                Access::default(),
-                None,
-            );
+            let watch = metered(measures, Frames(Vec::new()), false);
             if dropped {
                 drop(watch);
             } else {
@@ -190,17 +194,8 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
     let page = page(|measures| {
         let end = br#"{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
         let frames = Frames(vec![Bytes::from_static(end), Bytes::from_static(b"{}")]);
-        let thread = measures.thread();
-        let mut watch = MeteredWatch::new(
-            RunningWatch::other(frames),
-            &thread,
-            configmaps().into(),
-            true,
-            Access::default(),
-            None,
-        );
-        let caller = Caller::task(&Context::from_waker(Waker::noop()));
-        while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
+        let mut watch = metered(measures, frames, true);
+        drain(&mut watch);
     });
     assert!(
         page.contains("apiserver_watch_list_duration_seconds_count"),
@@ -226,17 +221,8 @@ fn one_in_eight_deliveries_is_timed_from_the_first_on() {
         // The last comes first. The 1st, 9th and 17th are timed.
         let mut delays = vec![0; 24];
         (delays[23], delays[15], delays[7], delays[6]) = (7, 70, 7000, 7000);
-        let thread = measures.thread();
-        let mut watch = MeteredWatch::new(
-            RunningWatch::other(Delayed(delays)),
-            &thread,
-            configmaps().into(),
-            false,
-            Access::default(),
-            None,
-        );
-        let caller = Caller::task(&Context::from_waker(Waker::noop()));
-        while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
+        let mut watch = metered(measures, Delayed(delays), false);
+        drain(&mut watch);
     });
     let labels = r#"group="",version="v1",resource="configmaps""#;
     for (bound, count) in [("0.005", 0), ("0.01", 1), ("0.1", 2), ("1", 2), ("+Inf", 3)] {

@@ -1,7 +1,8 @@
 //! A real daemon in a separate folder.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -129,6 +130,22 @@ impl Daemon {
     /// A daemon with more flags.
     pub async fn with(arguments: &[&str]) -> Daemon {
         Options::default().arguments(arguments).start().await
+    }
+
+    /// Starts a daemon with these arguments and the users of a token file.
+    pub async fn with_users(lines: &str, arguments: &[&str]) -> Daemon {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.csv");
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file
+            .write(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)
+            .unwrap();
+        file.write_all(lines.as_bytes()).unwrap();
+        let users = ["--token-auth-file", path.to_str().unwrap()];
+        Daemon::with(&[&users, arguments].concat()).await
     }
 
     /// Waits until `/readyz` answers 200.

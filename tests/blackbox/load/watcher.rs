@@ -48,9 +48,31 @@ impl WatchRecord {
             .collect()
     }
 
+    /// Checks that a watch with this selector has seen what happened, and nothing else.
+    pub fn check(&self, selector: &str, history: &[WatchEvent]) {
+        let wanted = history.iter().filter(|event| selects(selector, event));
+        let wanted: Vec<WatchEvent> = wanted.cloned().collect();
+        let differs = wanted.iter().zip(&self.events).find(|(a, b)| a != b);
+        let around = differs.map(|(wanted, _)| self.around(wanted.version));
+        assert_eq!(
+            self.events, wanted,
+            "the stream of {selector:?} isn't what history holds; around the difference: {around:?}"
+        );
+    }
+
     fn note(&mut self, at: u64, what: impl Into<String>) {
         let what = what.into();
         self.notes.push(Note { at, what });
+    }
+}
+
+/// Whether a watch with this selector is to see an event. These are all that watchers use.
+fn selects(selector: &str, event: &WatchEvent) -> bool {
+    match selector {
+        "" => true,
+        "&labelSelector=writer%3Dw1" => event.name.starts_with("w1-"),
+        "&fieldSelector=metadata.name%3Dw2-0" => event.name == "w2-0",
+        _ => false,
     }
 }
 

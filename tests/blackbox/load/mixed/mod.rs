@@ -155,7 +155,7 @@ impl MixedLoad {
         check_count(&history, &self.count);
         patches::check(&history, &self.patches);
         for (selector, watcher) in self.watchers {
-            check_watch(&selector, &watcher.await.unwrap(), &history);
+            watcher.await.unwrap().check(&selector, &history);
         }
         let acknowledged = self.write_log.acknowledged.lock().len();
         println!(
@@ -166,17 +166,6 @@ impl MixedLoad {
         );
         acknowledged
     }
-}
-
-fn check_watch(selector: &str, record: &WatchRecord, history: &[WatchEvent]) {
-    let wanted = history.iter().filter(|event| selects(selector, event));
-    let wanted: Vec<WatchEvent> = wanted.cloned().collect();
-    let differs = wanted.iter().zip(&record.events).find(|(a, b)| a != b);
-    let around = differs.map(|(wanted, _)| record.around(wanted.version));
-    assert_eq!(
-        record.events, wanted,
-        "the stream of {selector:?} isn't what history holds; around the difference: {around:?}"
-    );
 }
 
 /// Everything twice, one writer's objects by label, one object by name, and nothing.
@@ -191,15 +180,6 @@ fn selectors() -> Vec<String> {
     .chain(["&labelSelector=writer%3Dnobody", ""])
     .map(str::to_owned)
     .collect()
-}
-
-fn selects(selector: &str, event: &WatchEvent) -> bool {
-    match selector {
-        "" => true,
-        "&labelSelector=writer%3Dw1" => event.name.starts_with("w1-"),
-        "&fieldSelector=metadata.name%3Dw2-0" => event.name == "w2-0",
-        _ => false,
-    }
 }
 
 /// Checks that the end of history equals the state, and that each object has a state that its
