@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     if let Err(error) = clock::check(SystemTime::now())
         && !matches!(action, Action::Done(_))
     {
-        eprintln!("taffrail: {error}");
+        cli::complain("taffrail", &error);
         return ExitCode::FAILURE;
     }
     match action {
@@ -70,7 +70,7 @@ async fn serve(config: Config, started: Instant) -> ExitCode {
     match run(config, started).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("taffrail: {error}");
+            cli::complain("taffrail", &error);
             let start = error.downcast_ref::<StartError>();
             match start.is_some_and(StartError::is_refusal) {
                 true => ExitCode::from(EXIT_REFUSED),

@@ -60,10 +60,7 @@ pub fn run(config: &Config, options: &BackupOptions, openers: Openers<'_>) -> Ex
             println!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail backup: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed("backup", &problem),
     }
 }
 

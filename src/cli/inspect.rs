@@ -52,10 +52,7 @@ pub fn run(config: &Config, options: &InspectOptions, open: OpenStore<'_>) -> Ex
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail inspect: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed("inspect", &problem),
     }
 }
 

@@ -47,10 +47,7 @@ pub struct KubeconfigOptions {
 pub fn run(config: &Config, options: &KubeconfigOptions) -> ExitCode {
     match made(config.data_dir.as_path(), options).and_then(|text| put(&text, options)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            eprintln!("taffrail kubeconfig: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed("kubeconfig", &problem),
     }
 }
 

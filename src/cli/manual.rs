@@ -58,6 +58,5 @@ fn print(command: &str, text: &[u8]) -> Action {
 }
 
 fn failed(command: &str, problem: &str) -> Action {
-    eprintln!("taffrail {command}: {problem}");
-    Action::Done(ExitCode::FAILURE)
+    Action::Done(super::failed(command, &problem))
 }

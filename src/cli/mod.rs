@@ -20,12 +20,13 @@ pub mod token;
 mod trust;
 mod version;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{Config, ConfigError, FilePath, Settings};
+use crate::config::{Config, ConfigError, FilePath, Settings, printable};
 use backup::BackupOptions;
 use inspect::InspectOptions;
 use kubeconfig::KubeconfigOptions;
@@ -378,8 +379,22 @@ fn showing(command: clap::Command, path: &[&str], shown: &[&str]) -> clap::Comma
     }
 }
 
+/// Says on stderr what is wrong: `taffrail restore: ...`. What it repeats, such as a path, may have
+/// control characters, which are shown as escapes. Several faults have a line each.
+pub fn complain(command: &str, problem: &dyn Display) {
+    let problem = problem.to_string();
+    let lines: Vec<String> = problem.lines().map(printable).collect();
+    eprintln!("{command}: {}", lines.join("\n"));
+}
+
+/// As [`complain`], for a subcommand, with the exit code of a failure.
+fn failed(subcommand: &str, problem: &dyn Display) -> ExitCode {
+    complain(&format!("taffrail {subcommand}"), problem);
+    ExitCode::FAILURE
+}
+
 fn refuse(refusal: &ConfigError) -> Action {
-    eprintln!("taffrail: {refusal}");
+    complain("taffrail", refusal);
     Action::Done(ExitCode::from(EXIT_REFUSED))
 }
 

@@ -55,10 +55,7 @@ pub fn run(config: &Config, options: &RestoreOptions, open_etcd: OpenStore<'_>) 
             println!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail restore: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed("restore", &problem),
     }
 }
 

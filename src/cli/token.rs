@@ -19,10 +19,7 @@ pub fn rotate(config: &Config) -> ExitCode {
             println!("{done}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail token rotate: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed("token rotate", &problem),
     }
 }
 

@@ -16,7 +16,7 @@ mod storage;
 mod values;
 
 pub use connections::ConnectionLimit;
-pub use refusal::ConfigError;
+pub use refusal::{ConfigError, printable};
 pub use settings::{Config, Entry, Settings};
 pub use storage::{
     GroupResource, ServersOverride, ServersOverrides, StorageMediaType, StorageVersion,

@@ -148,7 +148,7 @@ fn context(error: &clap::Error, kind: ContextKind) -> String {
 }
 
 /// A text without control characters, which would break the line or act on a terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let escaped = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),
         false => character.to_string(),

@@ -103,6 +103,10 @@ impl Daemon {
         let credentials = Arc::new(Credentials::load(&config, address)?);
         let audit = Audit::open(&config)?;
 
+        // The plans have metrics already.
+        for name in factory.resource_names() {
+            series.add_resource(&name);
+        }
         let plans = factory.plans(&engines, &encryption)?;
         encryption.warn_of_unknown_resources();
         let actor_system = ActorSystem::start(

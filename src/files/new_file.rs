@@ -11,9 +11,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::own;
 
-/// After so many bytes what was written begins to go to the disk. So the disk works while the rest
-/// is made, and little is left to wait for at the end.
-const SYNC_INTERVAL_BYTES: usize = 32 << 20;
+/// What was written goes to the disk in pieces of so many bytes, one at a time. So the disk works
+/// while the rest is made, little is left to wait for at the end, and who syncs a few bytes on the
+/// same disk meanwhile, as the journal does, never waits for more than a piece.
+const SYNC_INTERVAL_BYTES: usize = 4 << 20;
 
 /// A file in the making: for its owner alone, and there whole or not at all. It is written under
 /// another name, which goes when this is dropped before it is complete.
@@ -90,7 +91,7 @@ struct Syncing {
 impl Syncing {
     fn start(file: &File) -> io::Result<Syncing> {
         let file = file.try_clone()?;
-        let (sender, asked) = mpsc::sync_channel(1);
+        let (sender, asked) = mpsc::sync_channel(0);
         let thread = thread::Builder::new().name("file-sync".to_owned());
         let thread = thread.spawn(move || asked.iter().try_for_each(|()| file.sync_data()))?;
         Ok(Syncing {
@@ -98,10 +99,11 @@ impl Syncing {
         })
     }
 
+    /// Has the thread sync what was written. Waits until it is done with what was written before.
     fn ask(&self) {
         if let Some((sender, _)) = &self.thread {
-            // If it is still at the last sync, the next one comprises this.
-            let _ = sender.try_send(());
+            // A thread that failed has ended. `finish` tells why.
+            let _ = sender.send(());
         }
     }
 

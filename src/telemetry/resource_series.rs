@@ -1,16 +1,18 @@
-//! The series of one resource that was added to a running daemon, in little memory.
+//! The series of one resource, in little memory, and rendered at little cost.
 //!
 //! Resources have the same series but for the name in their labels. A series therefore keeps its
-//! value alone, and shares a [`Template`] with the same series of other resources.
+//! value alone, and shares a [`Template`] with the same series of other resources. Most lines of
+//! the page are those of resources, so a template has all that lines have in common as text.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::{Display, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use metrics::{Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, Label};
-use metrics_exporter_prometheus::LabelSet;
+use metrics::{Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, SharedString};
 use metrics_exporter_prometheus::formatting::{
-    sanitize_metric_name, write_metric_line, write_type_line,
+    sanitize_label_key, sanitize_label_value, sanitize_metric_name, write_help_line,
+    write_type_line,
 };
 use parking_lot::Mutex;
 
@@ -40,6 +42,8 @@ struct Template {
     kind: Kind,
     name: String,
     labels: Vec<(String, LabelValue)>,
+    /// The bounds of a histogram's buckets, as text.
+    bounds: Vec<String>,
 }
 
 /// The value of a label in a [`Template`].
@@ -51,8 +55,8 @@ enum LabelValue {
     Group,
     /// This prefix and then the whole name, such as in `cacher/deployments.apps`.
     Qualified(String),
-    /// The same for every resource.
-    Fixed(String),
+    /// The same for every resource, and as the page shows it.
+    Fixed(String, String),
 }
 
 /// `deployments.apps` as `deployments` and `apps`.
@@ -71,7 +75,7 @@ impl LabelValue {
         }
         match value.strip_suffix(resource) {
             Some(prefix) => LabelValue::Qualified(prefix.to_owned()),
-            None => LabelValue::Fixed(value.to_owned()),
+            None => LabelValue::Fixed(value.to_owned(), sanitize_label_value(value)),
         }
     }
 
@@ -80,22 +84,43 @@ impl LabelValue {
             LabelValue::Plural => value == plural_and_group(resource).0,
             LabelValue::Group => value == plural_and_group(resource).1,
             LabelValue::Qualified(prefix) => value.strip_prefix(&**prefix) == Some(resource),
-            LabelValue::Fixed(text) => value == text,
+            LabelValue::Fixed(text, _) => value == text,
         }
     }
 
-    fn text(&self, resource: &str) -> String {
+    fn write(&self, text: &mut String, named: &Named) {
         match self {
-            LabelValue::Plural => plural_and_group(resource).0.to_owned(),
-            LabelValue::Group => plural_and_group(resource).1.to_owned(),
-            LabelValue::Qualified(prefix) => format!("{prefix}{resource}"),
-            LabelValue::Fixed(text) => text.clone(),
+            LabelValue::Plural => text.push_str(&named.plural),
+            LabelValue::Group => text.push_str(&named.group),
+            LabelValue::Qualified(prefix) => {
+                text.push_str(&sanitize_label_value(prefix));
+                text.push_str(&named.qualified);
+            }
+            LabelValue::Fixed(_, shown) => text.push_str(shown),
+        }
+    }
+}
+
+/// The name of a resource, as the values of labels show it.
+struct Named {
+    qualified: String,
+    plural: String,
+    group: String,
+}
+
+impl Named {
+    fn of(resource: &str) -> Named {
+        let (plural, group) = plural_and_group(resource);
+        Named {
+            qualified: sanitize_label_value(resource),
+            plural: sanitize_label_value(plural),
+            group: sanitize_label_value(group),
         }
     }
 }
 
 impl Template {
-    fn of(kind: Kind, key: &Key, resource: &str) -> Template {
+    fn of(kind: Kind, key: &Key, resource: &str, value: &Value) -> Template {
         let labels = key.labels().map(|label| {
             let value = LabelValue::of(label.value(), resource);
             (label.key().to_owned(), value)
@@ -104,6 +129,10 @@ impl Template {
             kind,
             name: key.name().to_owned(),
             labels: labels.collect(),
+            bounds: match value {
+                Value::Histogram(buckets) => buckets.bounds.iter().map(f64::to_string).collect(),
+                Value::Counter(_) | Value::Gauge(_) => Vec::new(),
+            },
         }
     }
 
@@ -119,11 +148,18 @@ impl Template {
             && self.labels.iter().all(has)
     }
 
-    fn labels(&self, resource: &str) -> LabelSet {
-        let labels = self.labels.iter();
-        let labels = labels.map(|(name, value)| Label::new(name.clone(), value.text(resource)));
-        let key = Key::from_parts(self.name.clone(), labels.collect::<Vec<_>>());
-        LabelSet::from_key_and_global(&key, &Default::default())
+    /// Writes `group="apps",resource="deployments"`.
+    fn write_labels(&self, text: &mut String, named: &Named) {
+        text.clear();
+        for (name, value) in &self.labels {
+            if !text.is_empty() {
+                text.push(',');
+            }
+            text.push_str(&sanitize_label_key(name));
+            text.push_str("=\"");
+            value.write(text, named);
+            text.push('"');
+        }
     }
 }
 
@@ -146,6 +182,33 @@ impl Templates {
     pub(super) fn prune(&self) {
         let mut templates = self.0.lock();
         templates.retain(|template| Arc::strong_count(template) > 1);
+    }
+
+    /// The families of the page that these make, in order of their names, with these help texts
+    /// and without samples. They hold while nothing is pruned.
+    pub(super) fn families(&self, help: &HashMap<String, SharedString>) -> Families {
+        let mut all: Vec<Family> = Vec::new();
+        let mut by_template = HashMap::new();
+        let templates = self.0.lock();
+        let mut sorted: Vec<_> = templates.iter().collect();
+        sorted.sort_by(|one, other| one.name.cmp(&other.name));
+        for template in sorted {
+            let name = sanitize_metric_name(&template.name);
+            if all.last().is_none_or(|family| family.name != name) {
+                let mut head = String::new();
+                if let Some(text) = help.get(&template.name) {
+                    write_help_line(&mut head, &name, None, None, text);
+                }
+                write_type_line(&mut head, &name, None, None, template.kind.name());
+                all.push(Family {
+                    name,
+                    head,
+                    samples: String::new(),
+                });
+            }
+            by_template.insert(Arc::as_ptr(template), all.len() - 1);
+        }
+        Families { all, by_template }
     }
 
     #[cfg(test)]
@@ -268,65 +331,87 @@ impl ResourceSeries {
         }
         series.push(OneSeries {
             hash,
-            template: templates.share(Template::of(kind, key, resource)),
+            template: templates.share(Template::of(kind, key, resource, &value)),
             value: value.clone(),
         });
         value
     }
 
     /// Adds the samples to their families.
-    pub(super) fn render(&self, resource: &str, families: &mut BTreeMap<String, Family>) {
+    pub(super) fn render(&self, resource: &str, families: &mut Families) {
+        let named = Named::of(resource);
+        let mut labels = String::new();
         for one in &*self.0.lock() {
-            let name = sanitize_metric_name(&one.template.name);
-            let family = families.entry(name).or_insert_with_key(|name| {
-                let mut head = String::new();
-                write_type_line(&mut head, name, None, None, one.template.kind.name());
-                Family {
-                    name: name.clone(),
-                    head,
-                    samples: String::new(),
-                }
-            });
-            one.render(resource, family);
+            // A template that came after the families were made is on the next page.
+            if let Some(family) = families.of(&one.template) {
+                one.template.write_labels(&mut labels, &named);
+                one.render(&labels, family);
+            }
         }
     }
 }
 
 impl OneSeries {
-    fn render(&self, resource: &str, family: &mut Family) {
-        let Family { name, samples, .. } = family;
-        let labels = &self.template.labels(resource);
+    fn render(&self, labels: &str, family: &mut Family) {
         match &self.value {
             Value::Counter(value) => {
-                let value = value.load(Ordering::Acquire);
-                write_metric_line::<&str, u64>(samples, name, None, labels, None, value, None);
+                family.add("", labels, None, value.load(Ordering::Acquire));
             }
             Value::Gauge(value) => {
                 let value = f64::from_bits(value.load(Ordering::Acquire));
-                write_metric_line::<&str, f64>(samples, name, None, labels, None, value, None);
+                family.add("", labels, None, value);
             }
-            Value::Histogram(buckets) => buckets.render(name, labels, samples),
+            Value::Histogram(buckets) => buckets.render(&self.template.bounds, labels, family),
         }
     }
 }
 
 impl Buckets {
-    fn render(&self, name: &str, labels: &LabelSet, samples: &mut String) {
-        let mut counts = self.counts.iter();
+    fn render(&self, bounds: &[String], labels: &str, family: &mut Family) {
         let mut total = 0;
-        let bucket = Some("bucket");
-        for (bound, count) in self.bounds.iter().zip(&mut counts) {
+        let bounds = bounds.iter().map(String::as_str).chain(["+Inf"]);
+        for (bound, count) in bounds.zip(&self.counts) {
             total += count.load(Ordering::Relaxed);
-            let le = Some(("le", *bound));
-            write_metric_line(samples, name, bucket, labels, le, total, None);
+            family.add("_bucket", labels, Some(bound), total);
         }
-        total += counts
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum::<u64>();
-        let le = Some(("le", "+Inf"));
-        write_metric_line(samples, name, bucket, labels, le, total, None);
         let sum = f64::from_bits(self.sum.load(Ordering::Acquire));
-        write_metric_line::<&str, f64>(samples, name, Some("sum"), labels, None, sum, None);
-        write_metric_line::<&str, u64>(samples, name, Some("count"), labels, None, total, None);
+        family.add("_sum", labels, None, sum);
+        family.add("_count", labels, None, total);
+    }
+}
+
+impl Family {
+    /// Adds a line. `bound` is the upper bound of a bucket.
+    fn add(&mut self, suffix: &str, labels: &str, bound: Option<&str>, value: impl Display) {
+        let Family { name, samples, .. } = self;
+        for piece in [name, suffix, "{", labels] {
+            samples.push_str(piece);
+        }
+        if let Some(bound) = bound {
+            for piece in [",le=\"", bound, "\""] {
+                samples.push_str(piece);
+            }
+        }
+        // Writing to a string never fails.
+        let _ = writeln!(samples, "}} {value}");
+    }
+}
+
+/// The families that templates make.
+pub(super) struct Families {
+    all: Vec<Family>,
+    by_template: HashMap<*const Template, usize>,
+}
+
+impl Families {
+    fn of(&mut self, template: &Arc<Template>) -> Option<&mut Family> {
+        self.all
+            .get_mut(*self.by_template.get(&Arc::as_ptr(template))?)
+    }
+
+    /// The families by their names.
+    pub(super) fn by_name(self) -> BTreeMap<String, Family> {
+        let named = self.all.into_iter();
+        named.map(|family| (family.name.clone(), family)).collect()
     }
 }

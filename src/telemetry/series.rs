@@ -1,9 +1,10 @@
-//! The series of metrics. Resources that can be removed have separate series.
+//! The series of metrics. Those of resources are kept apart.
 //!
-//! The recorder of `metrics-exporter-prometheus` keeps every series forever, and takes some KiB
-//! with all its tables. The series of a resource that is added to a running daemon are therefore
-//! kept apart from it ([`ResourceSeries`]), and are removed with the resource. The page shows all
-//! series, each family once.
+//! The recorder of `metrics-exporter-prometheus` keeps every series forever, takes some KiB with
+//! all its tables, and renders a line in some microseconds. A resource has dozens of series, and
+//! there may be hundreds of resources, which come and go. Their series are therefore kept apart
+//! from it ([`ResourceSeries`]), and are removed with the resource. The page shows all series, each
+//! family once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ struct Inner {
     base: PrometheusRecorder,
     /// The bounds of histograms' buckets, by name.
     buckets: Vec<(Matcher, &'static [f64])>,
+    /// The help texts, by name.
+    help: RwLock<HashMap<String, SharedString>>,
     /// Whether any resource was added. Before that, no key is checked.
     has_resources: AtomicBool,
     resources: RwLock<Resources>,
@@ -64,6 +67,7 @@ impl Series {
         let inner = Inner {
             base: builder.build_recorder(),
             buckets,
+            help: RwLock::default(),
             has_resources: AtomicBool::new(false),
             resources: RwLock::default(),
         };
@@ -72,12 +76,11 @@ impl Series {
         })
     }
 
-    /// Separates the series of this resource, so that they can be removed.
+    /// Keeps the series of this resource apart. It must be called before they are measured.
     pub fn add_resource(&self, name: &str) {
         let mut resources = self.inner.resources.write();
         resources.removed.retain(|removed| removed != name);
-        let series = ResourceSeries::default();
-        resources.added.insert(name.to_owned(), series);
+        resources.added.entry(name.to_owned()).or_default();
         self.inner.has_resources.store(true, Ordering::Release);
     }
 
@@ -102,11 +105,19 @@ impl Series {
     /// All series in Prometheus' text format.
     pub fn render(&self) -> String {
         let base = self.inner.base.handle().render();
-        let mut further = BTreeMap::new();
-        for (name, series) in &self.inner.resources.read().added {
-            series.render(name, &mut further);
+        // Nothing is pruned while this is held.
+        let resources = self.inner.resources.read();
+        let mut families = resources.templates.families(&self.inner.help.read());
+        for (name, series) in &resources.added {
+            series.render(name, &mut families);
         }
-        merged(base, further)
+        drop(resources);
+        merged(base, families.by_name())
+    }
+
+    fn describe(&self, key: &KeyName, text: &SharedString) {
+        let mut help = self.inner.help.write();
+        help.insert(key.as_str().to_owned(), text.clone());
     }
 
     fn register<T>(&self, key: &Key, register: impl FnOnce(Place<'_>) -> T) -> T {
@@ -161,7 +172,8 @@ fn merged(base: String, mut further: BTreeMap<String, Family>) -> String {
     if further.is_empty() {
         return base;
     }
-    let mut page = String::with_capacity(base.len() * 2);
+    let more: usize = further.values().map(|family| family.samples.len()).sum();
+    let mut page = String::with_capacity(base.len() * 2 + more);
     for family in families(&base) {
         page += &family.head;
         page += &family.samples;
@@ -214,17 +226,20 @@ fn families(page: &str) -> Vec<Family> {
     all
 }
 
-/// Every description goes to the base recorder, and the page shows it once.
+/// A description holds for series of both kinds, and the page shows it once.
 impl Recorder for Series {
     fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe(&key, &text);
         self.inner.base.describe_counter(key, unit, text);
     }
 
     fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe(&key, &text);
         self.inner.base.describe_gauge(key, unit, text);
     }
 
     fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.describe(&key, &text);
         self.inner.base.describe_histogram(key, unit, text);
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +68,9 @@ pub async fn measure(gib: f64) {
     tokio::time::sleep(DURATION).await;
     let start = Sample::take(daemon.pid());
     let begun = origin.elapsed();
-    let backups = back_up(Arc::clone(&daemon)).await;
+    // To remove files of this size would keep the disk busy, so they stay meanwhile.
+    let folder = tempfile::tempdir().unwrap();
+    let backups = back_up(Arc::clone(&daemon), folder.path().to_owned()).await;
     let during = begun..origin.elapsed();
     let used = start.until(&Sample::take(daemon.pid()));
     stop.store(true, Ordering::Relaxed);
@@ -135,13 +137,12 @@ fn disk_rate(directory: &Path, mebibytes: usize) -> f64 {
 }
 
 /// Backs a daemon up again and again until the time is over.
-async fn back_up(daemon: Arc<Daemon>) -> Backups {
+async fn back_up(daemon: Arc<Daemon>, folder: PathBuf) -> Backups {
     let run = move || {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("backup");
         let begun = Instant::now();
         let mut all = Backups::default();
         while begun.elapsed() < DURATION {
+            let file = folder.join(all.count.to_string());
             let start = Sample::without_daemon();
             let begun = Instant::now();
             let mut command = taffrail();
@@ -154,7 +155,6 @@ async fn back_up(daemon: Arc<Daemon>) -> Backups {
             all.time += ended - begun;
             all.cpu += start.until(&end).daemon;
             all.bytes += file.metadata().unwrap().len();
-            std::fs::remove_file(&file).unwrap();
         }
         all
     };

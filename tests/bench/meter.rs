@@ -99,6 +99,13 @@ fn process(pid: &str) -> f64 {
     (number(11) + number(12)) / ticks()
 }
 
+/// User and system time of the calling thread so far, in seconds.
+pub fn thread() -> f64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let nanos: f64 = stat.split_whitespace().next().unwrap().parse().unwrap();
+    nanos / 1e9
+}
+
 /// Time that the machine wasn't idle.
 fn machine() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();

@@ -50,6 +50,8 @@ impl Process {
 /// A daemon that serves, and a runtime for its clients.
 pub struct Running {
     pub resources: Resources,
+    /// Plain HTTP for scrapers.
+    pub metrics: SocketAddr,
     target: Target,
     stop: Option<oneshot::Sender<()>>,
     daemon: Option<JoinHandle<()>>,
@@ -75,7 +77,12 @@ impl Running {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let mut flags = vec!["taffrail", "--data-dir", data.to_str().unwrap()];
-        flags.extend(["--secure-port", "0", "--metrics-bind-address", "0"]);
+        flags.extend([
+            "--secure-port",
+            "0",
+            "--metrics-bind-address",
+            "127.0.0.1:0",
+        ]);
         flags.extend(arguments);
         let config = Config::load(Flags::parse_from(flags).settings, None).unwrap();
         let (started, starting) = mpsc::channel();
@@ -85,7 +92,8 @@ impl Running {
                 let daemon = Daemon::start(config, series(), Instant::now())
                     .await
                     .unwrap();
-                let at: SocketAddr = daemon.announcement().secure;
+                let announcement = daemon.announcement();
+                let at = (announcement.secure, announcement.metrics.unwrap());
                 started.send((at, daemon.resources().clone())).unwrap();
                 tokio::select! {
                     _ = stopped => {}
@@ -94,11 +102,12 @@ impl Running {
                 daemon.stop().await;
             });
         });
-        let (address, resources) = starting.recv().unwrap();
+        let ((address, metrics), resources) = starting.recv().unwrap();
         let token = std::fs::read_to_string(data.join("admin.token")).unwrap();
         let mut clients = tokio::runtime::Builder::new_multi_thread();
         let running = Running {
             resources,
+            metrics,
             target: Target::new(address, Some(token.trim().to_owned()), None),
             stop: Some(stop),
             daemon: Some(daemon),

@@ -47,10 +47,7 @@ pub fn run(
             println!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail compact: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed("compact", &problem),
     }
 }
 

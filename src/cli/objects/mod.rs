@@ -71,10 +71,7 @@ fn conclude(command: &str, done: Result<String, String>) -> ExitCode {
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail {command}: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => super::failed(command, &problem),
     }
 }
 

@@ -38,7 +38,7 @@ pub fn run(
             ExitCode::SUCCESS
         }
         Err(refusal) => {
-            eprintln!("taffrail storage table: {refusal}");
+            crate::cli::complain("taffrail storage table", &refusal);
             ExitCode::from(EXIT_REFUSED)
         }
     }

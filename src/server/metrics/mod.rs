@@ -69,9 +69,12 @@ impl Measures {
     pub fn render(&self, is_served: impl Fn(&str, &str, &str) -> bool) -> String {
         self.collect();
         let sizes = watches::collect(&self.threads.lock(), is_served);
-        let page = self.page.as_ref().map(|lines| lines());
         let further = self.further.as_ref().map(|lines| lines());
-        page.unwrap_or_default() + &sizes + &further.unwrap_or_default()
+        let page = self.page.as_ref().map(|lines| lines());
+        let mut page = page.unwrap_or_default();
+        page += &sizes;
+        page += &further.unwrap_or_default();
+        page
     }
 
     /// Updates the metrics that are counted elsewhere.

@@ -187,7 +187,9 @@ impl Cached {
         }
         let epoch = self.store.engine.epoch();
         let fresh = self.cacher.fresh(epoch, need, FRESH_WITHIN).await;
-        self.store.metrics.read_wait(started);
+        if need > Revision(0) {
+            self.store.metrics.read_wait(started);
+        }
         match fresh {
             Ok(snapshot) => Ok(shown(snapshot, position)),
             Err(NotFresh::Timeout { have, .. }) => Err(self.too_large(wanted, have)),

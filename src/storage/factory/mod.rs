@@ -20,7 +20,7 @@ mod tests;
 mod versions;
 mod warnings;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 pub use back_ends::{BASE, BackEnd, Engines};
@@ -142,6 +142,17 @@ impl StorageFactory {
         resources.dedup();
         let resources = resources.iter();
         resources.map(|one| self.destination(one)).collect()
+    }
+
+    /// The names of the resources of the table and of the stored resources that they belong to.
+    pub fn resource_names(&self) -> BTreeSet<String> {
+        let decision = self.decision();
+        let rows = self.definitions.iter();
+        rows.flat_map(|row| {
+            let stored = decision.chosen(&GroupResource::of(row)).to_string();
+            [row.qualified(), stored]
+        })
+        .collect()
     }
 
     /// The plan of each stored resource with these engines and the source's transformers.

@@ -2,13 +2,15 @@
 //! 5.4). Durations and counts enter; series leave. This folder must not know keys, objects or
 //! engines.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use metrics::{
-    Counter, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
-    histogram,
+    Counter, Histogram, SharedString, Unit, counter, describe_counter, describe_gauge,
+    describe_histogram, histogram,
 };
+use parking_lot::RwLock;
+use smallvec::SmallVec;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,16 @@ pub struct Metrics {
     decode_errors: Counter,
     store_lists: ListCounters,
     cache_lists: ListCounters,
+    /// By name of the operation. Each is looked up once, because each call to the engine counts.
+    operations: Arc<RwLock<SmallVec<[(&'static str, Operation); 1]>>>,
+    read_wait: Arc<OnceLock<Histogram>>,
+}
+
+/// The calls to the engine for one operation.
+#[derive(Clone)]
+struct Operation {
+    seconds: Histogram,
+    total: Counter,
 }
 
 #[derive(Clone)]
@@ -121,22 +133,49 @@ impl Metrics {
                 evaluated: None,
                 returned: counter!("apiserver_cache_list_returned_objects_total", &labels),
             },
+            operations: Arc::default(),
+            read_wait: Arc::default(),
         }
     }
 
     /// One call to the engine (ME-1..3, ME-70).
     pub(super) fn request(&self, operation: &'static str, started: Instant, succeeded: bool) {
-        let labels = [
+        let Operation { seconds, total } = self
+            .known_operation(operation)
+            .unwrap_or_else(|| self.operation(operation));
+        seconds.record(started.elapsed().as_secs_f64());
+        total.increment(1);
+        if !succeeded {
+            counter!("etcd_request_errors_total", &self.labels(operation)).increment(1);
+        }
+    }
+
+    fn known_operation(&self, name: &str) -> Option<Operation> {
+        let known = self.operations.read();
+        let known = known.iter().find(|(known, _)| *known == name);
+        known.map(|(_, handles)| handles.clone())
+    }
+
+    /// The handles of an operation, known from now on.
+    fn operation(&self, name: &'static str) -> Operation {
+        let labels = self.labels(name);
+        let handles = Operation {
+            seconds: histogram!("etcd_request_duration_seconds", &labels),
+            total: counter!("etcd_requests_total", &labels),
+        };
+        let mut known = self.operations.write();
+        if !known.iter().any(|(other, _)| *other == name) {
+            known.push((name, handles.clone()));
+        }
+        handles
+    }
+
+    fn labels(&self, operation: &'static str) -> [(&'static str, SharedString); 3] {
+        [
             ("operation", SharedString::const_str(operation)),
             ("group", self.group.clone()),
             ("resource", self.resource.clone()),
-        ];
-        histogram!("etcd_request_duration_seconds", &labels)
-            .record(started.elapsed().as_secs_f64());
-        counter!("etcd_requests_total", &labels).increment(1);
-        if !succeeded {
-            counter!("etcd_request_errors_total", &labels).increment(1);
-        }
+        ]
     }
 
     /// Counts a value that could not be decoded (ME-18). Values that could not be decrypted do not
@@ -170,12 +209,14 @@ impl Metrics {
 
     /// A wait for freshness (ME-32).
     pub(super) fn read_wait(&self, started: Instant) {
-        histogram!(
-            "apiserver_watch_cache_read_wait_seconds",
-            "group" => self.group.clone(),
-            "resource" => self.resource.clone()
-        )
-        .record(started.elapsed().as_secs_f64());
+        let seconds = self.read_wait.get_or_init(|| {
+            histogram!(
+                "apiserver_watch_cache_read_wait_seconds",
+                "group" => self.group.clone(),
+                "resource" => self.resource.clone()
+            )
+        });
+        seconds.record(started.elapsed().as_secs_f64());
     }
 }
 

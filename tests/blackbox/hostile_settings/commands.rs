@@ -128,6 +128,11 @@ fn wrong_words_behind_a_command_are_named_in_one_line() {
             &["restore", "nothing", "--to=etcd"],
             "nothing: No such file",
         ),
+        (
+            &["restore", "a\u{1b}[31m\rb", "--to=etcd"],
+            "a\\u{1b}[31m\\rb: No such file",
+        ),
+        (&["inspect", "--data-dir=a\u{1b}b"], "a\\u{1b}b"),
         (&["history"], "<KIND> or <NAME> is missing"),
         (&["get"], "<KIND> is missing"),
         (&["undo", "cm", "a", "--to=x"], "not a whole number"),

@@ -34,10 +34,7 @@ pub fn run(config: &Config) -> ExitCode {
             print!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => {
-            eprintln!("taffrail storage rewrite: {problem}");
-            ExitCode::FAILURE
-        }
+        Err(problem) => crate::cli::failed("storage rewrite", &problem),
     }
 }
 
