@@ -35,6 +35,7 @@ pub mod controllers;
 pub mod daemon;
 pub mod files;
 pub mod registry;
+pub mod schema;
 pub mod server;
 pub mod shutdown;
 pub mod storage;

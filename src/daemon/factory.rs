@@ -4,10 +4,12 @@ use crate::config::{Config, StorageMediaType};
 use crate::registry::definitions::built_in;
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
+use crate::storage::encryption::Encryption;
 use crate::storage::factory::options::{ResourceOverride, VersionOverride};
 use crate::storage::factory::{
-    FactoryError, GroupResource, GroupVersion, StorageFactory, StorageOptions,
+    Engines, FactoryError, GroupResource, GroupVersion, StorageFactory, StorageOptions, StoragePlan,
 };
+use crate::telemetry::Series;
 
 /// The factory that decides where and how each resource is stored. It uses only the configuration
 /// and opens nothing.
@@ -54,4 +56,21 @@ pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String
         format!("default-watch-cache-size={size}: caches have no fixed size, nothing consults it")
     });
     factory.warnings().into_iter().chain(unused).collect()
+}
+
+/// The plan of each stored resource.
+///
+/// # Errors
+/// As [`StorageFactory::plans`].
+pub(super) fn storage_plans(
+    factory: &StorageFactory,
+    engines: &Engines,
+    encryption: &Encryption,
+    series: &Series,
+) -> Result<Vec<StoragePlan>, FactoryError> {
+    // The plans have metrics already.
+    for name in factory.resource_names() {
+        series.add_resource(&name);
+    }
+    factory.plans(engines, encryption)
 }

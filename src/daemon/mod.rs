@@ -49,6 +49,7 @@ use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
+use factory::storage_plans;
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 pub use start_error::StartError;
@@ -103,11 +104,7 @@ impl Daemon {
         let credentials = Arc::new(Credentials::load(&config, address)?);
         let audit = Audit::open(&config)?;
 
-        // The plans have metrics already.
-        for name in factory.resource_names() {
-            series.add_resource(&name);
-        }
-        let plans = factory.plans(&engines, &encryption)?;
+        let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         encryption.warn_of_unknown_resources();
         let actor_system = ActorSystem::start(
             options::actor_system_config(&config, &engines, &series, &watchdog),

@@ -114,7 +114,7 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
     ];
     // ME-1, thinned out.
-    const STORE_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 1.0, 10.0];
+    const STORE_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 1.0, 10.0, 60.0];
     // ME-40, thinned out.
     const CIPHER_SECONDS: &[f64] = &eightfold::<9>(0.000_005);
     const RESPONSE_BYTES: &[f64] = &[1e3, 1e5, 1e7];

@@ -95,6 +95,7 @@ for_each_version! {
     changes: changes_1_20, changes_1_32, changes_1_36;
     follows: follows_1_20, follows_1_32, follows_1_36;
     waits: waits_1_20, waits_1_32, waits_1_36;
+    explains: explains_1_20, explains_1_32, explains_1_36;
     refuses: refuses_1_20, refuses_1_32, refuses_1_36;
     follows_over_a_restart: restarts_1_20, restarts_1_32, restarts_1_36;
 }
@@ -474,6 +475,45 @@ async fn watches(daemon: &Daemon, wanted: u64) {
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// API-310: `explain` goes down through the types of all kinds.
+async fn explains(_daemon: Daemon, kubectl: Kubectl) {
+    for (path, lines) in [
+        (
+            "deployment.spec.template.spec.containers.ports",
+            ["containerPort\t<integer> -required-", "hostIP\t<string>"],
+        ),
+        ("pod.spec", ["nodeSelector\t<", "volumes\t<[]"]),
+        ("service.spec", ["ports\t<[]", "type\t<string>"]),
+        (
+            "lease.spec",
+            ["renewTime\t<string>", "holderIdentity\t<string>"],
+        ),
+    ] {
+        let told = kubectl.ok(&["explain", path]).await;
+        for line in lines {
+            let found = told.lines().any(|told| told.trim_start().starts_with(line));
+            assert!(found, "{path}: {line}: {told}");
+        }
+    }
+    for kind in [
+        "configmaps",
+        "deployments",
+        "events",
+        "leases",
+        "namespaces",
+        "nodes",
+        "pods",
+        "secrets",
+        "serviceaccounts",
+        "services",
+    ] {
+        let told = kubectl.ok(&["explain", "--recursive", kind]).await;
+        assert!(told.contains("ownerReferences"), "{kind}: {told}");
+    }
+    let printed = kubectl.fails(&["explain", "pod.spec.container"]).await;
+    assert!(printed.contains("does not exist"), "{printed}");
 }
 
 async fn refuses(_daemon: Daemon, kubectl: Kubectl) {

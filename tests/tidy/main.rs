@@ -79,9 +79,11 @@ const DAEMON: Table = &[
             "storage::Asked",
             "storage::VersionMatch",
             "storage::Preconditions",
+            // A resource names the type of its objects.
+            "schema",
         ],
     ),
-    ("schema", &["api"]),
+    ("schema", &[]),
     ("convert", &["api", "schema"]),
     ("admission", &["api", "schema"]),
     ("storage::embedded", &["files", "clock"]),
@@ -102,6 +104,7 @@ const DAEMON: Table = &[
         &[
             "api",
             "registry",
+            "schema",
             "config",
             "telemetry",
             "shutdown",

@@ -13,6 +13,7 @@ mod verb;
 
 use crate::api::group_version_kind::GroupVersionKind;
 use crate::api::placeholder_schema::PlaceholderSchema;
+use crate::schema::ObjectType;
 
 pub use columns::{Cell, Column};
 pub use conversion::ConversionStrategy;
@@ -185,6 +186,8 @@ pub struct ResourceDefinition {
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: Vec<Column>,
+    /// The type of its objects, if it is known. So far OpenAPI documents show it.
+    pub object_type: Option<ObjectType>,
     /// What is known of its members before schemas exist.
     pub placeholder_schema: PlaceholderSchema,
 }
@@ -244,6 +247,7 @@ impl ResourceDefinition {
             selectable_fields: Vec::new(),
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
+            object_type: None,
             placeholder_schema: PlaceholderSchema::default(),
         }
     }

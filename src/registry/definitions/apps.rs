@@ -1,11 +1,11 @@
 //! `apps/v1`.
 
-use super::{names, spec_and_status, status, with_status};
+use super::{names, spec_and_status, status, typed, with_status};
 use crate::api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks};
 
 /// Deployments.
 pub fn deployments() -> ResourceDefinition {
-    let row = ResourceDefinition::named("apps", "v1", "Deployment", "deployments");
+    let row = typed("apps.v1.Deployment", "apps", "Deployment", "deployments");
     ResourceDefinition {
         short_names: names(&["deploy"]),
         categories: names(&["all"]),

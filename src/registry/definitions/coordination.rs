@@ -1,5 +1,6 @@
 //! `coordination.k8s.io/v1`.
 
+use super::typed;
 use crate::api::placeholder_schema::{MemberType, PlaceholderSchema};
 use crate::api::resource::{Cell, Column, ResourceDefinition, UpdateChecks};
 
@@ -27,6 +28,11 @@ pub fn leases() -> ResourceDefinition {
             ("spec.preferredHolder", MemberType::String),
         ])
         .with_empty_members(r#","spec":{}"#),
-        ..ResourceDefinition::named("coordination.k8s.io", "v1", "Lease", "leases")
+        ..typed(
+            "coordination.v1.Lease",
+            "coordination.k8s.io",
+            "Lease",
+            "leases",
+        )
     }
 }

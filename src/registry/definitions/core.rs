@@ -1,6 +1,6 @@
 //! The core group, `v1`.
 
-use super::{names, part, spec_and_status, status, with_status};
+use super::{names, part, spec_and_status, status, typed, with_status};
 use crate::api::placeholder_schema::{MemberType, PlaceholderSchema};
 use crate::api::resource::{
     Cell, Column, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, GenerationRule,
@@ -12,8 +12,8 @@ use crate::registry::special::{
 };
 
 /// A resource of the group with the properties of most kinds.
-fn core(kind: &str, plural: &str) -> ResourceDefinition {
-    ResourceDefinition::named("", "v1", kind, plural)
+fn core(object_type: &'static str, kind: &str, plural: &str) -> ResourceDefinition {
+    typed(object_type, "", kind, plural)
 }
 
 /// Namespaces.
@@ -66,7 +66,7 @@ pub fn namespaces() -> ResourceDefinition {
             Column::age(),
         ],
         placeholder_schema: spec_and_status().with_empty_members(r#","spec":{},"status":{}"#),
-        ..core("Namespace", "namespaces")
+        ..core("core.v1.Namespace", "Namespace", "namespaces")
     }
 }
 
@@ -89,7 +89,7 @@ pub fn configmaps() -> ResourceDefinition {
             ("binaryData", MemberType::Base64Map),
             ("immutable", MemberType::Bool),
         ]),
-        ..core("ConfigMap", "configmaps")
+        ..core("core.v1.ConfigMap", "ConfigMap", "configmaps")
     }
 }
 
@@ -119,7 +119,7 @@ pub fn secrets() -> ResourceDefinition {
             ("type", MemberType::String),
             ("immutable", MemberType::Bool),
         ]),
-        ..core("Secret", "secrets")
+        ..core("core.v1.Secret", "Secret", "secrets")
     }
 }
 
@@ -131,7 +131,7 @@ pub fn pods() -> ResourceDefinition {
         "metadata.deletionTimestamp",
         "metadata.ownerReferences",
     ]);
-    let row = with_status(core("Pod", "pods"));
+    let row = with_status(core("core.v1.Pod", "Pod", "pods"));
     ResourceDefinition {
         short_names: names(&["po"]),
         categories: names(&["all"]),
@@ -167,7 +167,7 @@ pub fn pods() -> ResourceDefinition {
 
 /// Nodes. Their keys still use the historical name `minions` (KV-2).
 pub fn nodes() -> ResourceDefinition {
-    let row = with_status(core("Node", "nodes"));
+    let row = with_status(core("core.v1.Node", "Node", "nodes"));
     ResourceDefinition {
         short_names: names(&["no"]),
         scope: ResourceScope::Cluster,
@@ -202,7 +202,7 @@ pub fn services() -> ResourceDefinition {
         ],
         placeholder_schema: spec_and_status()
             .with_empty_members(r#","spec":{},"status":{"loadBalancer":{}}"#),
-        ..with_status(core("Service", "services"))
+        ..with_status(core("core.v1.Service", "Service", "services"))
     }
 }
 
@@ -216,7 +216,11 @@ pub fn serviceaccounts() -> ResourceDefinition {
             ("imagePullSecrets", MemberType::List),
             ("automountServiceAccountToken", MemberType::Bool),
         ]),
-        ..core("ServiceAccount", "serviceaccounts")
+        ..core(
+            "core.v1.ServiceAccount",
+            "ServiceAccount",
+            "serviceaccounts",
+        )
     }
 }
 
@@ -265,6 +269,6 @@ pub fn events() -> ResourceDefinition {
             r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
             r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
         )),
-        ..core("Event", "events")
+        ..core("core.v1.Event", "Event", "events")
     }
 }

@@ -12,6 +12,7 @@ use crate::api::resource::{FieldPath, ResourceDefinition, Subresource, UpdateStr
 pub mod apps;
 pub mod coordination;
 pub mod core;
+pub mod types;
 
 /// Every built-in resource, by group in the order of discovery (API-28) and by name within a group.
 /// The order of groups decides which group an ambiguous short name means.
@@ -29,6 +30,15 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
         coordination::leases(),
     ];
     rows.into_iter().map(Arc::new).collect()
+}
+
+/// A resource whose objects have this type, with the properties of most kinds.
+fn typed(object_type: &'static str, group: &str, kind: &str, plural: &str) -> ResourceDefinition {
+    let version = object_type.split('.').nth(1).unwrap_or_default();
+    ResourceDefinition {
+        object_type: Some(types::object_type(object_type)),
+        ..ResourceDefinition::named(group, version, kind, plural)
+    }
 }
 
 /// A subresource that reads its object and writes a part of it.

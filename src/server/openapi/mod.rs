@@ -1,5 +1,5 @@
-//! OpenAPI documents, small but valid (API-39 to API-46). No schemas are enforced yet, so they list
-//! the members of objects and the parameters of operations, and leave the rest open.
+//! OpenAPI documents (API-39 to API-46), with the schemas of all kinds and without descriptions of
+//! their fields.
 //!
 //! This folder owns the documents under `/openapi`. Resource definitions enter, and finished
 //! responses leave. It must not know objects, users or connections.

@@ -210,6 +210,9 @@ fn schema(given: &Value) -> Message {
     schema_of.text(2, given.get("format"));
     schema_of.text(4, given.get("description"));
     schema_of.texts(19, given.get("required"));
+    for value in items(given.get("enum")) {
+        schema_of.message(20, any(value));
+    }
     if let Some(given) = given.get("additionalProperties") {
         schema_of.message(21, within(1, schema(given)));
     }

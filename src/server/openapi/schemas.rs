@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::api::placeholder_schema::openapi;
 use crate::api::resource::ResourceDefinition;
+use crate::registry::definitions::types::TYPES;
+use crate::schema::{Names, OpenApiVersion};
 
 /// How documents of a format refer to their schemas.
 #[derive(Clone, Copy)]
@@ -20,6 +22,7 @@ impl References {
         json!({"$ref": format!("{}{name}", self.place)})
     }
 
+    /// A reference beside which a description stands.
     fn described(self, name: &str, description: &str) -> Value {
         let mut reference = if self.wraps {
             json!({"allOf": [self.to(name)]})
@@ -31,7 +34,36 @@ impl References {
     }
 }
 
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+impl Names for References {
+    fn version(&self) -> OpenApiVersion {
+        match self.wraps {
+            true => OpenApiVersion::V3,
+            false => OpenApiVersion::V2,
+        }
+    }
+
+    fn name(&self, package: &str, name: &str) -> String {
+        schema_name(package, name)
+    }
+
+    fn reference(&self, name: &str) -> Value {
+        self.to(name)
+    }
+}
+
+/// The name of the schema of a type (API-44).
+pub(super) fn schema_name(package: &str, name: &str) -> String {
+    let place = match package {
+        "meta.v1" => "io.k8s.apimachinery.pkg.apis",
+        "apiextensions.v1" => "io.k8s.apiextensions-apiserver.pkg.apis",
+        "apiregistration.v1" => "io.k8s.kube-aggregator.pkg.apis",
+        "resource" => "io.k8s.apimachinery.pkg.api",
+        "intstr" => "io.k8s.apimachinery.pkg.util",
+        "runtime" => "io.k8s.apimachinery.pkg",
+        _ => "io.k8s.api",
+    };
+    format!("{place}.{package}.{name}")
+}
 
 /// The name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
 pub(super) fn name(definition: &ResourceDefinition) -> String {
@@ -52,30 +84,50 @@ pub(super) fn list_name(definition: &ResourceDefinition) -> String {
 
 /// The name of a schema of `meta.k8s.io`.
 pub(super) fn meta_name(kind: &str) -> String {
-    format!("{META}{kind}")
+    schema_name("meta.v1", kind)
 }
+
+/// The kinds that operations name beside those of resources.
+const META_KINDS: [&str; 2] = ["DeleteOptions", "Status"];
+
+/// The types that kinds without a known type consist of.
+const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
 /// All schemas that documents about these resources need.
 pub(super) fn all(
     definitions: &[&ResourceDefinition],
     references: References,
 ) -> Map<String, Value> {
-    let meta = |kind: &str, description: Option<&str>| {
-        let name = meta_name(kind);
-        match description {
-            Some(description) => references.described(&name, description),
-            None => references.to(&name),
-        }
-    };
     let mut schemas = Map::new();
     for definition in definitions {
-        let (kind, name) = (definition.group_version_kind(), name(definition));
-        let list = openapi::list(kind, references.to(&name), &meta);
-        schemas.insert(list_name(definition), list);
-        schemas.insert(name, definition.placeholder_schema.openapi(kind, &meta));
+        match definition.object_type.and_then(|of| of.found()) {
+            Some((schema, id)) => {
+                schema.add_openapi(id, &references, &mut schemas);
+                let list = definition.object_type.map(|of| format!("{}List", of.name));
+                if let Some(list) = list.and_then(|list| schema.find(&list)) {
+                    schema.add_openapi(list, &references, &mut schemas);
+                }
+            }
+            None => add_unknown(definition, references, &mut schemas),
+        }
     }
-    for (kind, schema) in openapi::meta_types(&meta) {
-        schemas.insert(meta_name(kind), schema);
+    for kind in META_KINDS.iter().chain(&META_PARTS) {
+        if let Some(id) = TYPES.find(&format!("meta.v1.{kind}")) {
+            TYPES.add_openapi(id, &references, &mut schemas);
+        }
     }
     schemas
+}
+
+/// Adds the schemas of a kind of which little is known.
+fn add_unknown(
+    definition: &ResourceDefinition,
+    references: References,
+    schemas: &mut Map<String, Value>,
+) {
+    let meta = |kind: &str, description: &str| references.described(&meta_name(kind), description);
+    let (kind, name) = (definition.group_version_kind(), name(definition));
+    let list = openapi::list(kind, references.to(&name), &meta);
+    schemas.insert(list_name(definition), list);
+    schemas.insert(name, definition.placeholder_schema.openapi(kind, &meta));
 }

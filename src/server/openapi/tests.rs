@@ -270,3 +270,77 @@ fn documents_of_versions_are_found_by_hash_api_40_and_41() {
             .is_none()
     );
 }
+
+/// The schemas of kube-apiserver 1.36 in OpenAPI 3.0, without descriptions.
+fn recorded() -> Map<String, Value> {
+    let packed = include_bytes!("../../../tests/fixtures/kube-apiserver-1.36-schemas.json.gz");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed.as_slice())
+        .read_to_string(&mut text)
+        .expect("gzip");
+    serde_json::from_str(&text).expect("schemas")
+}
+
+/// A reference that is wrapped as one that is not. Kubernetes wraps those of fields that it
+/// describes.
+fn unwrapped(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Map<String, Value> = members
+                .into_iter()
+                .map(|(name, value)| (name, unwrapped(value)))
+                .collect();
+            if let Some(Value::Array(mut one)) = members.remove("allOf") {
+                let reference = one.pop().expect("a reference");
+                members.insert("$ref".to_owned(), reference["$ref"].clone());
+            }
+            // Options and Status are kinds of every group.
+            if members.contains_key("x-kubernetes-group-version-kind") {
+                members.remove("x-kubernetes-group-version-kind");
+            }
+            Value::Object(members)
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(unwrapped).collect()),
+        other => other,
+    }
+}
+
+/// Every type that the facts have, whether a resource uses it already or not.
+#[test]
+fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
+    use crate::registry::definitions::types::TYPES;
+    let references = schemas::References {
+        place: "#/components/schemas/",
+        wraps: true,
+    };
+    let mut own = Map::new();
+    for of in TYPES.structs() {
+        let id = TYPES.find(&format!("{}.{}", of.package, of.name));
+        TYPES.add_openapi(id.expect("itself"), &references, &mut own);
+    }
+    // No operation here names these.
+    let unused = [
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
+        "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
+        "io.k8s.apimachinery.pkg.version.Info",
+    ];
+    let mut faults = Vec::new();
+    let expected = recorded().into_iter();
+    for (name, expected) in expected.filter(|(name, _)| !unused.contains(&name.as_str())) {
+        match own.remove(&name) {
+            None => faults.push(format!("{name} is missing")),
+            Some(schema) => {
+                let (schema, expected) = (unwrapped(schema), unwrapped(expected));
+                if schema != expected {
+                    faults.push(format!("{name}:\n  {schema}\n  {expected}"));
+                }
+            }
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "{}:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}

@@ -24,9 +24,12 @@ pub struct Metrics {
     store_lists: ListCounters,
     cache_lists: ListCounters,
     /// By name of the operation. Each is looked up once, because each call to the engine counts.
-    operations: Arc<RwLock<SmallVec<[(&'static str, Operation); 1]>>>,
+    operations: Arc<RwLock<Operations>>,
     read_wait: Arc<OnceLock<Histogram>>,
 }
+
+/// Operations by name. Most resources see few of them.
+type Operations = SmallVec<[(&'static str, Operation); 1]>;
 
 /// The calls to the engine for one operation.
 #[derive(Clone)]

@@ -1,0 +1,237 @@
+//! Types of objects and their fields.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::LazyLock;
+
+/// Types that refer to each other. It is made once and never changes.
+#[derive(Debug, Default)]
+pub struct Schema {
+    pub(super) structs: Vec<Struct>,
+    /// By package and name: `apps.v1.DeploymentSpec`.
+    pub(super) by_name: HashMap<String, StructId>,
+}
+
+/// A struct of a [`Schema`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StructId(pub(super) usize);
+
+/// A type with named fields.
+#[derive(Debug)]
+pub struct Struct {
+    /// The package of the type, with its group and version in one word: `apps.v1`.
+    pub package: String,
+    /// Its name in the package: `DeploymentSpec`.
+    pub name: String,
+    /// Its name among kinds, if it is the type of whole objects, with apiVersion and kind.
+    pub kind: Option<KindName>,
+    /// Whether appliers own it as a whole (`x-kubernetes-map-type: atomic`).
+    pub is_atomic: bool,
+    /// Whether at most one of its fields is set, but for the one that says which.
+    pub is_union: bool,
+    /// Its fields, in order of their names.
+    pub(super) fields: Vec<Field>,
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its name in JSON.
+    pub name: String,
+    /// Its place among the fields as they are declared, from 0.
+    pub position: usize,
+    /// Its number in protobuf. `None` for types that have no form in protobuf.
+    pub number: Option<u32>,
+    /// The type of its value.
+    pub of: Type,
+    /// Whether it is printed without a value too (API-254).
+    pub is_always_printed: bool,
+    /// Whether a struct that has no value is left out.
+    pub omits_zero_struct: bool,
+    /// Whether OpenAPI documents say that it must be given.
+    pub is_required: bool,
+    /// How appliers merge a list. `None` says nothing, which means the same as atomic.
+    pub list: Option<ListType>,
+    /// Whether appliers own a map or a struct as a whole, if the field says so and not its type.
+    pub is_atomic: Option<bool>,
+    /// How strategic merge patches merge it.
+    pub patch: Option<Patch>,
+    /// Whether it says which field of a union is set.
+    pub is_discriminator: bool,
+    /// The value that counts if none is given, in JSON. Only what the API declares.
+    pub default: Option<String>,
+}
+
+/// The type of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Type {
+    /// Its form.
+    pub shape: Shape,
+    /// Whether a value that was given is told from none, even if it is empty.
+    pub is_pointer: bool,
+    /// The name that Kubernetes gives the type in refusals: `v1.PullPolicy`, `[]v1.Container`.
+    pub go_name: String,
+    /// The values that OpenAPI documents list.
+    pub values: Vec<String>,
+}
+
+/// The form of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A single value.
+    Scalar(Scalar),
+    /// A list.
+    List(Box<Type>),
+    /// A map from texts.
+    Map(Box<Type>),
+    /// A struct.
+    Struct(StructId),
+    /// Any JSON, kept as it is.
+    Any,
+}
+
+/// The types of single values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    /// A text.
+    String,
+    /// True or false.
+    Bool,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// A floating-point number.
+    Float64,
+    /// Bytes, as base64.
+    Bytes,
+    /// A time in whole seconds of UTC.
+    Time,
+    /// A time with six decimals.
+    MicroTime,
+    /// A duration in Go's form.
+    Duration,
+    /// A quantity: `500m`.
+    Quantity,
+    /// A whole number or a text.
+    IntOrString,
+}
+
+/// How appliers merge a list (API-192).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// As one value.
+    Atomic,
+    /// As a set of scalars.
+    Set,
+    /// As a map by these fields of its items.
+    Map(Vec<String>),
+}
+
+/// How strategic merge patches merge a field (API-163).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// What is done with the field.
+    pub strategies: Vec<PatchStrategy>,
+    /// The field that identifies an item of a list.
+    pub key: Option<String>,
+}
+
+/// What a strategic merge patch does with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchStrategy {
+    /// Lists are merged.
+    Merge,
+    /// The value is replaced.
+    Replace,
+    /// Only the keys that the patch has are kept.
+    RetainKeys,
+}
+
+impl PatchStrategy {
+    /// Its name in OpenAPI documents and in patches.
+    pub fn name(self) -> &'static str {
+        match self {
+            PatchStrategy::Merge => "merge",
+            PatchStrategy::Replace => "replace",
+            PatchStrategy::RetainKeys => "retainKeys",
+        }
+    }
+}
+
+/// The group, version and kind of whole objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindName {
+    /// The group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+/// The type of a resource's objects. Its schema is read at the first use.
+#[derive(Clone, Copy)]
+pub struct ObjectType {
+    /// Where its type is.
+    pub schema: &'static LazyLock<Schema>,
+    /// Its package and name: `apps.v1.Deployment`.
+    pub name: &'static str,
+}
+
+impl ObjectType {
+    /// The schema and the struct in it. `None` if the schema has no such type.
+    pub fn found(&self) -> Option<(&'static Schema, StructId)> {
+        let schema: &'static Schema = self.schema;
+        Some((schema, schema.find(self.name)?))
+    }
+}
+
+impl fmt::Debug for ObjectType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for ObjectType {
+    fn eq(&self, other: &ObjectType) -> bool {
+        std::ptr::eq(self.schema, other.schema) && self.name == other.name
+    }
+}
+
+impl Schema {
+    /// The struct of this package and name: `apps.v1.Deployment`.
+    pub fn find(&self, name: &str) -> Option<StructId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A struct of this schema. `None` for an id of another one.
+    pub fn get(&self, id: StructId) -> Option<&Struct> {
+        self.structs.get(id.0)
+    }
+
+    /// All structs.
+    pub fn structs(&self) -> impl Iterator<Item = &Struct> {
+        self.structs.iter()
+    }
+}
+
+impl Struct {
+    /// The field with this name in JSON.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        let at = self
+            .fields
+            .binary_search_by(|field| field.name.as_str().cmp(name));
+        self.fields.get(at.ok()?)
+    }
+
+    /// The fields in order of their names.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The version in front of the name in refusals: `v1` of `apps.v1`.
+    pub fn version(&self) -> &str {
+        self.package.rsplit('.').next().unwrap_or_default()
+    }
+}

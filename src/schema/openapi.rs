@@ -1,0 +1,268 @@
+//! OpenAPI schemas of types (API-43, API-44).
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::model::{Field, ListType, Scalar, Schema, Shape, Struct, StructId, Type};
+
+/// The format of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenApiVersion {
+    /// Swagger 2.0. References have no neighbours that mean anything, and defaults are left out.
+    V2,
+    /// OpenAPI 3.0. References are wrapped when something is said beside them.
+    V3,
+}
+
+/// How a document names and refers to types.
+pub trait Names {
+    /// The format of the document.
+    fn version(&self) -> OpenApiVersion;
+
+    /// The name of the schema of a type, by its package and name: `apps.v1`, `Deployment`.
+    fn name(&self, package: &str, name: &str) -> String;
+
+    /// A bare reference to the schema of this name.
+    fn reference(&self, name: &str) -> Value;
+}
+
+/// The types that have a schema of their own without being a struct: where refusals name them, the
+/// package and name.
+const OF_THEIR_OWN: [(&str, &str, &str); 10] = [
+    ("v1.Time", "meta.v1", "Time"),
+    ("v1.MicroTime", "meta.v1", "MicroTime"),
+    ("v1.FieldsV1", "meta.v1", "FieldsV1"),
+    ("resource.Quantity", "resource", "Quantity"),
+    ("intstr.IntOrString", "intstr", "IntOrString"),
+    ("runtime.RawExtension", "runtime", "RawExtension"),
+    ("v1.JSON", "apiextensions.v1", "JSON"),
+    (
+        "v1.JSONSchemaPropsOrArray",
+        "apiextensions.v1",
+        "JSONSchemaPropsOrArray",
+    ),
+    (
+        "v1.JSONSchemaPropsOrBool",
+        "apiextensions.v1",
+        "JSONSchemaPropsOrBool",
+    ),
+    (
+        "v1.JSONSchemaPropsOrStringArray",
+        "apiextensions.v1",
+        "JSONSchemaPropsOrStringArray",
+    ),
+];
+
+impl Schema {
+    /// Adds the schemas of a struct and of all that it consists of, by their names in the document.
+    /// What is there already is left as it is.
+    pub fn add_openapi(&self, id: StructId, names: &dyn Names, schemas: &mut Map<String, Value>) {
+        let mut todo = vec![id];
+        let mut seen = HashSet::new();
+        while let Some(id) = todo.pop() {
+            let Some(of) = self.get(id) else { continue };
+            let name = names.name(&of.package, &of.name);
+            if !seen.insert(id) || schemas.contains_key(&name) {
+                continue;
+            }
+            schemas.insert(name, self.openapi(of, names));
+            for field in of.fields() {
+                self.add_parts(&field.of, names, schemas, &mut todo);
+            }
+        }
+    }
+
+    /// Adds the structs of a type to what is to be done, and the schemas of types that are none.
+    fn add_parts(
+        &self,
+        of: &Type,
+        names: &dyn Names,
+        schemas: &mut Map<String, Value>,
+        todo: &mut Vec<StructId>,
+    ) {
+        match &of.shape {
+            Shape::List(inner) | Shape::Map(inner) => self.add_parts(inner, names, schemas, todo),
+            Shape::Struct(id) => todo.push(*id),
+            Shape::Scalar(_) | Shape::Any => {
+                let known = OF_THEIR_OWN
+                    .iter()
+                    .find(|(go_name, ..)| *go_name == of.go_name);
+                if let Some((_, package, name)) = known {
+                    let schema = of_its_own(of, names.version());
+                    schemas.insert(names.name(package, name), schema);
+                }
+            }
+        }
+    }
+
+    fn openapi(&self, of: &Struct, names: &dyn Names) -> Value {
+        let mut properties = Map::new();
+        if of.kind.is_some() {
+            for name in ["apiVersion", "kind"] {
+                properties.insert(name.to_owned(), json!({"type": "string"}));
+            }
+        }
+        for field in of.fields() {
+            properties.insert(field.name.clone(), self.field(field, names));
+        }
+        let mut schema = json!({"type": "object"});
+        if !properties.is_empty() {
+            schema["properties"] = properties.into();
+        }
+        let required = of.fields().iter().filter(|field| field.is_required);
+        let mut required: Vec<&Field> = required.collect();
+        required.sort_by_key(|field| field.position);
+        let required = required.into_iter();
+        let required: Vec<&str> = required.map(|field| field.name.as_str()).collect();
+        if !required.is_empty() {
+            schema["required"] = required.into();
+        }
+        if of.is_atomic {
+            schema["x-kubernetes-map-type"] = "atomic".into();
+        }
+        if of.is_union {
+            schema["x-kubernetes-unions"] = json!([union(of)]);
+        }
+        if let Some(kind) = &of.kind {
+            schema["x-kubernetes-group-version-kind"] =
+                json!([{"group": kind.group, "version": kind.version, "kind": kind.kind}]);
+        }
+        schema
+    }
+
+    fn field(&self, field: &Field, names: &dyn Names) -> Value {
+        let mut schema = self.of_type(&field.of, names);
+        let mut more = Map::new();
+        let mut say = |name: &str, value: Value| {
+            more.insert(name.to_owned(), value);
+        };
+        if let Some(is_atomic) = field.is_atomic {
+            let map_type = if is_atomic { "atomic" } else { "granular" };
+            say("x-kubernetes-map-type", map_type.into());
+        }
+        match &field.list {
+            None => {}
+            Some(ListType::Atomic) => say("x-kubernetes-list-type", "atomic".into()),
+            Some(ListType::Set) => say("x-kubernetes-list-type", "set".into()),
+            Some(ListType::Map(keys)) => {
+                say("x-kubernetes-list-type", "map".into());
+                say("x-kubernetes-list-map-keys", json!(keys));
+            }
+        }
+        if let Some(patch) = &field.patch {
+            let strategies: Vec<&str> = patch.strategies.iter().map(|one| one.name()).collect();
+            say("x-kubernetes-patch-strategy", strategies.join(",").into());
+            if let Some(key) = &patch.key {
+                say("x-kubernetes-patch-merge-key", key.as_str().into());
+            }
+        }
+        if names.version() == OpenApiVersion::V3
+            && let Some(default) = default(field)
+        {
+            say("default", default);
+        }
+        if names.version() == OpenApiVersion::V3 && schema.get("$ref").is_some() {
+            schema = json!({"allOf": [schema]});
+        }
+        if let Value::Object(members) = &mut schema {
+            members.append(&mut more);
+        }
+        schema
+    }
+
+    fn of_type(&self, of: &Type, names: &dyn Names) -> Value {
+        let known = OF_THEIR_OWN
+            .iter()
+            .find(|(go_name, ..)| *go_name == of.go_name);
+        if let Some((_, package, name)) = known {
+            return names.reference(&names.name(package, name));
+        }
+        let mut schema = match &of.shape {
+            Shape::Struct(id) => match self.get(*id) {
+                Some(part) => return names.reference(&names.name(&part.package, &part.name)),
+                None => json!({"type": "object"}),
+            },
+            Shape::List(item) => json!({"type": "array", "items": self.of_type(item, names)}),
+            Shape::Map(value) => {
+                json!({"type": "object", "additionalProperties": self.of_type(value, names)})
+            }
+            Shape::Scalar(scalar) => of_scalar(*scalar),
+            Shape::Any => json!({}),
+        };
+        if !of.values.is_empty() {
+            schema["enum"] = json!(of.values);
+        }
+        schema
+    }
+}
+
+/// Which fields of a union are set, by their names in JSON and in Go.
+fn union(of: &Struct) -> Value {
+    let mut union = json!({});
+    let mut members = Map::new();
+    for field in of.fields() {
+        if field.is_discriminator {
+            union["discriminator"] = field.name.as_str().into();
+            continue;
+        }
+        let mut letters = field.name.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        let go_name: String = first.into_iter().chain(letters).collect();
+        members.insert(field.name.clone(), go_name.into());
+    }
+    union["fields-to-discriminateBy"] = members.into();
+    union
+}
+
+fn of_scalar(scalar: Scalar) -> Value {
+    match scalar {
+        Scalar::String | Scalar::Duration => json!({"type": "string"}),
+        Scalar::Bool => json!({"type": "boolean"}),
+        Scalar::Int32 => json!({"type": "integer", "format": "int32"}),
+        Scalar::Int64 => json!({"type": "integer", "format": "int64"}),
+        Scalar::Float64 => json!({"type": "number", "format": "double"}),
+        Scalar::Bytes => json!({"type": "string", "format": "byte"}),
+        Scalar::Time | Scalar::MicroTime => json!({"type": "string", "format": "date-time"}),
+        Scalar::Quantity => json!({"type": "string"}),
+        Scalar::IntOrString => json!({"type": "string", "format": "int-or-string"}),
+    }
+}
+
+/// The schema of a type that is no struct and yet has a schema of its own.
+fn of_its_own(of: &Type, version: OpenApiVersion) -> Value {
+    match (&of.shape, version) {
+        (Shape::Scalar(Scalar::Quantity), OpenApiVersion::V3) => {
+            json!({"oneOf": [{"type": "string"}, {"type": "number"}]})
+        }
+        (Shape::Scalar(Scalar::IntOrString), OpenApiVersion::V3) => {
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
+        }
+        (Shape::Scalar(scalar), _) => of_scalar(*scalar),
+        // These may be of any type.
+        _ if of.go_name.starts_with("v1.JSON") => json!({}),
+        _ => json!({"type": "object"}),
+    }
+}
+
+/// The default of a field: what the API declares, or the empty value of what is always there.
+fn default(field: &Field) -> Option<Value> {
+    if let Some(text) = &field.default {
+        let value = serde_json::from_str(text);
+        return Some(value.unwrap_or_else(|_| text.as_str().into()));
+    }
+    if field.of.is_pointer {
+        return None;
+    }
+    match &field.of.shape {
+        Shape::Struct(_) => Some(json!({})),
+        Shape::Scalar(
+            Scalar::Time | Scalar::MicroTime | Scalar::Quantity | Scalar::IntOrString,
+        ) => None,
+        Shape::Scalar(_) if !field.is_always_printed => None,
+        Shape::Scalar(Scalar::String | Scalar::Duration) => Some("".into()),
+        Shape::Scalar(Scalar::Bool) => Some(false.into()),
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => Some(0.into()),
+        Shape::Scalar(Scalar::Bytes) | Shape::List(_) | Shape::Map(_) | Shape::Any => None,
+    }
+}

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Makes the facts about built-in kinds (src/registry/definitions/types) of the Go sources that define them:
+
+    tools/facts/make.py FOLDER
+
+FOLDER has k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver below it, as Debian's packages
+golang-k8s-*-dev install them below /usr/share/gocode/src. tools/facts/fetch.sh fetches them.
+
+The result has names, types, numbers and markers, and no prose. src/schema/notation.rs describes its form.
+"""
+
+import pathlib
+import re
+import sys
+
+# The packages, with the group and version of their kinds.
+PACKAGES = {
+    "api/admissionregistration/v1": "admissionregistration.k8s.io/v1",
+    "api/apps/v1": "apps/v1",
+    "api/authentication/v1": "authentication.k8s.io/v1",
+    "api/authorization/v1": "authorization.k8s.io/v1",
+    "api/autoscaling/v1": "autoscaling/v1",
+    "api/autoscaling/v2": "autoscaling/v2",
+    "api/batch/v1": "batch/v1",
+    "api/certificates/v1": "certificates.k8s.io/v1",
+    "api/coordination/v1": "coordination.k8s.io/v1",
+    "api/core/v1": "v1",
+    "api/discovery/v1": "discovery.k8s.io/v1",
+    "api/events/v1": "events.k8s.io/v1",
+    "api/flowcontrol/v1": "flowcontrol.apiserver.k8s.io/v1",
+    "api/networking/v1": "networking.k8s.io/v1",
+    "api/node/v1": "node.k8s.io/v1",
+    "api/policy/v1": "policy/v1",
+    "api/rbac/v1": "rbac.authorization.k8s.io/v1",
+    "api/resource/v1": "resource.k8s.io/v1",
+    "api/scheduling/v1": "scheduling.k8s.io/v1",
+    "api/storage/v1": "storage.k8s.io/v1",
+    "apiextensions-apiserver/pkg/apis/apiextensions/v1": "apiextensions.k8s.io/v1",
+    "apimachinery/pkg/apis/meta/v1": "",
+}
+
+# Go types that have a form of their own in JSON, and what the facts call it.
+FORMS = {
+    "k8s.io/apimachinery/pkg/api/resource.Quantity": "quantity",
+    "k8s.io/apimachinery/pkg/util/intstr.IntOrString": "intorstring",
+    "k8s.io/apimachinery/pkg/apis/meta/v1.Time": "time",
+    "k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime": "microtime",
+    "k8s.io/apimachinery/pkg/apis/meta/v1.Duration": "duration",
+    "k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1": "fieldset",
+    "k8s.io/apimachinery/pkg/runtime.RawExtension": "raw",
+    "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON": "json",
+    "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrBool": "schemaorbool",
+    "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrArray": "schemaorarray",
+    "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": "schemaorstrings",
+}
+
+# Named texts outside of the packages above.
+TEXTS = {
+    "k8s.io/apimachinery/pkg/types.UID": "types.UID",
+    "k8s.io/apimachinery/pkg/types.NodeName": "types.NodeName",
+}
+
+SCALARS = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
+
+FIELD = re.compile(r"^(?:(\w+)\s+)?([\w.*\[\]]+)\s+`(.*)`")
+CONSTANT = re.compile(r'^(?:const )?(?P<name>\w+)\s+(?P<type>\w+)\s+=\s+"(?P<value>.*)"')
+CONVERTED = re.compile(r'^(?P<name>\w+)\s+=\s+(?P<type>[A-Z]\w+)\((?:"(?P<value>.*)"|(?P<other>\w+\.\w+))\)')
+MARKER = re.compile(r"^//\s*\+(.*)$")
+
+
+def short(path):
+    """core.v1 of api/core/v1."""
+    parts = path.split("/")
+    return f"{parts[-2]}.{parts[-1]}"
+
+
+class Package:
+    def __init__(self, root, path):
+        self.path = path
+        self.go_path = "k8s.io/" + path
+        self.structs = {}
+        self.named = {}
+        # The values of constants: by their own names, and by the names of their types.
+        self.constants = {}
+        self.values = {}
+        for file in sorted((root / "k8s.io" / path).glob("*.go")):
+            if file.name.startswith("types") and not file.name.endswith(("_test.go", "_generated.go")):
+                self.read(file.read_text())
+
+    def read(self, text):
+        imports = self.imports(text)
+        comments, struct, skipping = [], None, False
+        for raw in text.splitlines():
+            line = raw.strip()
+            if skipping:
+                skipping = "*/" not in line
+                continue
+            if line.startswith("/*"):
+                skipping = "*/" not in line
+                continue
+            if line.startswith("//"):
+                comments.append(line)
+                continue
+            markers = [found.group(1) for found in map(MARKER.match, comments) if found]
+            opened = re.match(r"^type (\w+) struct\s*\{(\})?", line)
+            named = re.match(r"^(?:type )?(\w+) (=\s*)?([\w.\[\]*]+)$", line.split("//")[0].strip())
+            constant = CONSTANT.match(line) or CONVERTED.match(line)
+            if opened:
+                fields = []
+                self.structs[opened.group(1)] = {"markers": markers, "fields": fields}
+                struct = fields if not opened.group(2) else None
+            elif struct is not None and line == "}":
+                struct = None
+            elif struct is not None and line:
+                field = FIELD.match(line)
+                if field:
+                    struct.append(self.field(field, markers, imports))
+            elif line.startswith("type ") and named:
+                self.named[named.group(1)] = {"type": self.resolve(named.group(3), imports), "markers": markers}
+            elif constant:
+                constant_name, of, value = constant.group("name", "type", "value")
+                if value is None:
+                    # The constant of another package.
+                    alias, other = constant.group("other").split(".")
+                    value = (imports[alias], other)
+                self.constants[constant_name] = value
+                self.values.setdefault(of, []).append(value)
+            comments = []
+
+    def imports(self, text):
+        found = {}
+        for alias, path in re.findall(r'^\s*(?:import\s+)?(\w+)?\s*"((?:k8s\.io|time)[^"]*)"', text, re.M):
+            found[alias or path.rsplit("/", 1)[-1]] = path
+        return found
+
+    def resolve(self, go, imports):
+        """The type with whole names of packages."""
+        prefix = re.match(r"^(\*|\[\]|map\[[\w.]+\])", go)
+        if prefix:
+            head = prefix.group(1)
+            if head.startswith("map["):
+                head = f"map[{self.resolve(head[4:-1], imports)}]"
+            return head + self.resolve(go[len(prefix.group(1)):], imports)
+        if go in SCALARS:
+            return go
+        alias, _, name = go.rpartition(".")
+        return f"{imports[alias] if alias else self.go_path}.{name}"
+
+    def field(self, match, markers, imports):
+        go_name, go_type, tags = match.groups()
+        tags = dict(re.findall(r'(\w+):"([^"]*)"', tags))
+        json_name, *options = tags.get("json", "").split(",")
+        number = tags.get("protobuf", ",").split(",")[1]
+        return {
+            "go": go_name,
+            "name": json_name,
+            "inline": "inline" in options or (go_name is None and not json_name),
+            "omit": "omitempty" in options,
+            "omitzero": "omitzero" in options,
+            "type": self.resolve(go_type, imports),
+            "number": number,
+            "strategy": tags.get("patchStrategy"),
+            "merge_key": tags.get("patchMergeKey"),
+            "markers": markers,
+        }
+
+
+def marker(markers, name):
+    return [text[len(name) + 1:].strip('"') for text in markers if text.startswith(name + "=")]
+
+
+class Facts:
+    def __init__(self, root):
+        self.packages = {f"k8s.io/{path}": Package(root, path) for path in PACKAGES}
+
+    def find(self, whole):
+        path, _, name = whole.rpartition(".")
+        return self.packages.get(path), name
+
+    def written(self, go, package):
+        """A type as the facts write it. Names of the same package stand alone."""
+        if go.startswith("*"):
+            return "*" + self.written(go[1:], package)
+        if go == "[]byte":
+            return "bytes"
+        if go.startswith("[]"):
+            return "[]" + self.written(go[2:], package)
+        if go.startswith("map["):
+            key, value = go[4:].split("]", 1)
+            return f"map[{self.written(key, package)}]{self.written(value, package)}"
+        if go in SCALARS:
+            return go
+        if go in FORMS:
+            return FORMS[go]
+        if go in TEXTS:
+            return TEXTS[go]
+        of, name = self.find(go)
+        if of is None:
+            sys.exit(f"{package.path}: the type {go} is unknown")
+        return name if of is package else f"{short(of.path)}.{name}"
+
+    def mentioned(self, go):
+        """The struct or named type that a type is made of."""
+        found = re.findall(r"(?:^|[*\]\[])((?:k8s\.io/)[\w./-]+)", go)
+        return [whole for whole in found if whole not in FORMS and whole not in TEXTS]
+
+    def used(self):
+        """The types that kinds are made of, those of kinds included."""
+        roots = []
+        for path, package in self.packages.items():
+            for name, struct in package.structs.items():
+                if self.is_kind(struct):
+                    roots.append(f"{path}.{name}")
+        known, todo = set(), roots
+        while todo:
+            whole = todo.pop()
+            if whole in known:
+                continue
+            known.add(whole)
+            package, name = self.find(whole)
+            if name in package.structs:
+                types = [field["type"] for field in package.structs[name]["fields"]]
+            else:
+                types = [package.named[name]["type"]]
+            for go in types:
+                todo += self.mentioned(go)
+        return known
+
+    def is_kind(self, struct):
+        inline = [field["type"] for field in struct["fields"] if field["inline"]]
+        return "k8s.io/apimachinery/pkg/apis/meta/v1.TypeMeta" in inline
+
+    def write(self, package, used):
+        lines = []
+        for name, named in sorted(package.named.items()):
+            if f"{package.go_path}.{name}" in used:
+                lines.append(self.named_line(package, name, named))
+        if lines:
+            lines.append("")
+        for name, struct in sorted(package.structs.items()):
+            if f"{package.go_path}.{name}" not in used or f"{package.go_path}.{name}" in FORMS:
+                continue
+            if name == "TypeMeta":
+                continue
+            head = ["type", name]
+            if self.is_kind(struct):
+                head.append("kind")
+            head += [f"map={value}" for value in marker(struct["markers"], "structType")]
+            if "union" in struct["markers"]:
+                head.append("union")
+            lines.append(" ".join(head))
+            for field in struct["fields"]:
+                lines += self.field_lines(package, field)
+            lines.append("")
+        return "\n".join(lines).rstrip() + "\n"
+
+    def named_line(self, package, name, named):
+        words = ["name", name, self.written(named["type"], package)]
+        if any(text == "enum" or text == "k8s:enum" for text in named["markers"]):
+            values = {self.constant(value) for value in package.values.get(name, [])}
+            words.append("enum " + "|".join(sorted(value or '""' for value in values)))
+        return " ".join(words)
+
+    def constant(self, value):
+        """The value of a constant, which may be the one of another package."""
+        while isinstance(value, tuple):
+            path, name = value
+            value = self.packages[path].constants[name]
+        return value
+
+    def field_lines(self, package, field):
+        if field["inline"]:
+            if field["type"].endswith("/meta/v1.TypeMeta"):
+                return []
+            return [f"  inline {self.written(field['type'], package)}"]
+        if not field["name"] or field["name"] == "-":
+            return []
+        markers = field["markers"]
+        words = [field["number"] or "-", field["name"], self.written(field["type"], package)]
+        if not field["omit"]:
+            words.append("always")
+        if field["omitzero"]:
+            words.append("omitzero")
+        optional = any(text in ("optional", "k8s:optional") for text in markers)
+        required = any(text in ("required", "k8s:required") for text in markers)
+        if required or not (optional or field["omit"] or field["omitzero"]):
+            words.append("required")
+        for kind in ("listType", "k8s:listType"):
+            for value in marker(markers, kind)[:1]:
+                keys = marker(markers, kind.replace("listType", "listMapKey"))
+                words.append(f"list={value}" + (f"({','.join(keys)})" if keys else ""))
+            if words[-1].startswith("list="):
+                break
+        words += [f"map={value}" for value in marker(markers, "mapType") + marker(markers, "structType")]
+        if field["strategy"]:
+            key = f"({field['merge_key']})" if field["merge_key"] else ""
+            words.append(f"patch={field['strategy']}{key}")
+        for value in marker(markers, "default"):
+            constant = re.match(r"^ref\((\w+)\)$", value)
+            words.append(f"default={package.constants[constant.group(1)] if constant else value}")
+        if any(text == "unionDiscriminator" for text in markers):
+            words.append("discriminator")
+        return ["  " + " ".join(words)]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    facts = Facts(pathlib.Path(sys.argv[1]))
+    used = facts.used()
+    folder = pathlib.Path(__file__).resolve().parents[2] / "src/registry/definitions/types"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, package in facts.packages.items():
+        head = f"package {short(path)}"
+        group_version = PACKAGES[path.removeprefix("k8s.io/")]
+        if group_version:
+            head += f" {group_version}"
+        (folder / f"{short(path)}.txt").write_text(f"{head}\n\n{facts.write(package, used)}")
+
+
+main()
