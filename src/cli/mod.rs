@@ -380,7 +380,8 @@ fn showing(command: clap::Command, path: &[&str], shown: &[&str]) -> clap::Comma
 }
 
 /// Says on stderr what is wrong: `taffrail restore: ...`. What it repeats, such as a path, may have
-/// control characters, which are shown as escapes. Several faults have a line each.
+/// control characters, which are shown as escapes. Line breaks stay, as several faults have a line
+/// each.
 pub fn complain(command: &str, problem: &dyn Display) {
     let problem = problem.to_string();
     let lines: Vec<String> = problem.lines().map(printable).collect();

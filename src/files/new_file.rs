@@ -11,9 +11,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::own;
 
-/// What was written goes to the disk in pieces of so many bytes, one at a time. So the disk works
-/// while the rest is made, little is left to wait for at the end, and who syncs a few bytes on the
-/// same disk meanwhile, as the journal does, never waits for more than a piece.
+/// What was written goes to the disk in pieces of about so many bytes, one while the next is
+/// written. So the disk works while the rest is made, little is left to wait for at the end, and
+/// who syncs a few bytes on the same disk meanwhile, as the journal does, does not wait for long.
 const SYNC_INTERVAL_BYTES: usize = 4 << 20;
 
 /// A file in the making: for its owner alone, and there whole or not at all. It is written under
@@ -99,11 +99,12 @@ impl Syncing {
         })
     }
 
-    /// Has the thread sync what was written. Waits until it is done with what was written before.
-    fn ask(&self) {
-        if let Some((sender, _)) = &self.thread {
-            // A thread that failed has ended. `finish` tells why.
-            let _ = sender.send(());
+    /// Has the thread sync what was written. Waits until it is done with what was written before,
+    /// and tells if that failed.
+    fn ask(&mut self) -> io::Result<()> {
+        match &self.thread {
+            Some((sender, _)) if sender.send(()).is_err() => self.finish(),
+            _ => Ok(()),
         }
     }
 
@@ -128,12 +129,12 @@ fn exists() -> io::Error {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.unsynced += written;
         if self.unsynced >= SYNC_INTERVAL_BYTES {
             self.unsynced = 0;
-            self.syncing.ask();
+            self.syncing.ask()?;
         }
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
         Ok(written)
     }
 

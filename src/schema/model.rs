@@ -73,6 +73,8 @@ pub struct Type {
     pub go_name: String,
     /// The values that OpenAPI documents list.
     pub values: Vec<String>,
+    /// The package and name of its schema, if it has one of its own without being a struct.
+    pub schema_name: Option<(&'static str, &'static str)>,
 }
 
 /// The form of a value.
@@ -86,6 +88,8 @@ pub enum Shape {
     Map(Box<Type>),
     /// A struct.
     Struct(StructId),
+    /// An object with any fields, kept as it is.
+    Object,
     /// Any JSON, kept as it is.
     Any,
 }
@@ -184,6 +188,11 @@ impl ObjectType {
     pub fn found(&self) -> Option<(&'static Schema, StructId)> {
         let schema: &'static Schema = self.schema;
         Some((schema, schema.find(self.name)?))
+    }
+
+    /// The type of lists of these objects, in the same schema.
+    pub fn list(&self) -> Option<StructId> {
+        self.schema.find(&format!("{}List", self.name))
     }
 }
 

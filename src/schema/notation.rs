@@ -54,6 +54,12 @@ pub struct NotationError {
     pub problem: &'static str,
 }
 
+/// What may be said of a struct.
+const TYPE_WORDS: [&str; 3] = ["kind", "map=atomic", "union"];
+
+/// How many names and inlined structs may stand for each other.
+const DEPTH_MAX: usize = 16;
+
 /// What was read of a text before names were resolved.
 #[derive(Default)]
 struct Texts<'t> {
@@ -115,7 +121,8 @@ impl<'t> Texts<'t> {
                 (["name", name, of, values @ ..], false) => {
                     let values = match values {
                         ["enum", values @ ..] => values.join(" "),
-                        _ => String::new(),
+                        [] => String::new(),
+                        _ => return Err(fault(package, &words, "an unknown word")),
                     };
                     let values = values.split('|').filter(|value| !value.is_empty());
                     let values = values.map(|value| value.trim_matches('"').to_owned());
@@ -124,14 +131,22 @@ impl<'t> Texts<'t> {
                         of,
                         values: values.collect(),
                     };
-                    self.names.insert(format!("{package}.{name}"), other);
+                    let whole = format!("{package}.{name}");
+                    if self.names.insert(whole, other).is_some() {
+                        return Err(fault(package, &words, "a name that is there already"));
+                    }
                 }
-                (["type", name, rest @ ..], false) => self.structs.push(StructText {
-                    package,
-                    name,
-                    words: rest.to_vec(),
-                    lines: Vec::new(),
-                }),
+                (["type", name, rest @ ..], false) => {
+                    if !rest.iter().all(|word| TYPE_WORDS.contains(word)) {
+                        return Err(fault(package, &words, "an unknown word"));
+                    }
+                    self.structs.push(StructText {
+                        package,
+                        name,
+                        words: rest.to_vec(),
+                        lines: Vec::new(),
+                    });
+                }
                 (_, true) => match self.structs.last_mut() {
                     Some(last) => last.lines.push(words),
                     None => return Err(fault(package, &words, "a field without a type")),
@@ -146,7 +161,10 @@ impl<'t> Texts<'t> {
         let mut by_name = HashMap::new();
         for (number, text) in self.structs.iter().enumerate() {
             let name = format!("{}.{}", text.package, text.name);
-            by_name.insert(name, StructId(number));
+            if by_name.insert(name, StructId(number)).is_some() {
+                let line = ["type", text.name];
+                return Err(fault(text.package, &line, "a name that is there already"));
+            }
         }
         let resolver = Resolver {
             texts: &self,
@@ -166,7 +184,7 @@ struct Resolver<'r, 't> {
 impl Resolver<'_, '_> {
     fn resolved(&self, text: &StructText<'_>) -> Result<Struct, NotationError> {
         let mut fields = Vec::new();
-        self.add_fields(text, &mut fields)?;
+        self.add_fields(text, &mut fields, 0)?;
         fields.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Struct {
             package: text.package.to_owned(),
@@ -195,6 +213,7 @@ impl Resolver<'_, '_> {
         &self,
         text: &StructText<'_>,
         fields: &mut Vec<Field>,
+        depth: usize,
     ) -> Result<(), NotationError> {
         for line in &text.lines {
             let refuse = |problem| fault(text.package, line, problem);
@@ -202,10 +221,13 @@ impl Resolver<'_, '_> {
                 ["inline", of] => {
                     let inlined = self.struct_text(of, text.package);
                     let inlined = inlined.ok_or_else(|| refuse("an unknown type"))?;
-                    self.add_fields(inlined, fields)?;
+                    if depth == DEPTH_MAX {
+                        return Err(refuse("a type within itself"));
+                    }
+                    self.add_fields(inlined, fields, depth + 1)?;
                 }
                 [number, name, of, words @ ..] => {
-                    let of = self.of(of, text.package);
+                    let of = self.of(of, text.package, 0);
                     let of = of.ok_or_else(|| refuse("an unknown type"))?;
                     let number = match *number {
                         "-" => None,
@@ -227,32 +249,38 @@ impl Resolver<'_, '_> {
         self.texts.structs.get(id.0)
     }
 
-    fn of(&self, written: &str, package: &str) -> Option<Type> {
+    /// The type that is written. `None` if it is unknown, or its name stands for itself.
+    fn of(&self, written: &str, package: &str, depth: usize) -> Option<Type> {
+        if depth == DEPTH_MAX {
+            return None;
+        }
+        let depth = depth + 1;
         if let Some(of) = written.strip_prefix('*') {
-            let of = self.of(of, package)?;
+            let of = self.of(of, package, depth)?;
             return Some(Type {
                 is_pointer: true,
                 ..of
             });
         }
         if let Some(item) = written.strip_prefix("[]") {
-            let item = self.of(item, package)?;
+            let item = self.of(item, package, depth)?;
             let go_name = format!("[]{}", go_name(&item));
             return Some(plain(Shape::List(Box::new(item)), go_name));
         }
         if let Some(map) = written.strip_prefix("map[") {
             let (key, value) = map.split_once(']')?;
-            let (key, value) = (self.of(key, package)?, self.of(value, package)?);
+            let key = self.of(key, package, depth)?;
+            let value = self.of(value, package, depth)?;
             let go_name = format!("map[{}]{}", go_name(&key), go_name(&value));
             return Some(plain(Shape::Map(Box::new(value)), go_name));
         }
-        if let Some((shape, go_name)) = of_its_own(written) {
-            return Some(plain(shape, go_name.to_owned()));
+        if let Some(of) = of_its_own(written) {
+            return Some(of);
         }
         let whole = whole(written, package);
         let shown = shown(&whole);
         if let Some(name) = self.texts.names.get(&whole) {
-            let of = self.of(name.of, name.package)?;
+            let of = self.of(name.of, name.package, depth)?;
             return Some(Type {
                 go_name: shown,
                 values: name.values.clone(),
@@ -270,6 +298,7 @@ fn plain(shape: Shape, go_name: String) -> Type {
         is_pointer: false,
         go_name,
         values: Vec::new(),
+        schema_name: None,
     }
 }
 
@@ -297,32 +326,53 @@ fn shown(whole: &str) -> String {
     )
 }
 
-/// The types that stand for themselves, with the names that refusals show.
-fn of_its_own(word: &str) -> Option<(Shape, &'static str)> {
-    let scalar = |scalar, name| Some((Shape::Scalar(scalar), name));
-    match word {
-        "string" => scalar(Scalar::String, "string"),
-        "types.UID" => scalar(Scalar::String, "types.UID"),
-        "types.NodeName" => scalar(Scalar::String, "types.NodeName"),
-        "bool" => scalar(Scalar::Bool, "bool"),
-        "int32" => scalar(Scalar::Int32, "int32"),
-        "int64" => scalar(Scalar::Int64, "int64"),
-        "int" => scalar(Scalar::Int64, "int"),
-        "float64" => scalar(Scalar::Float64, "float64"),
-        "bytes" => scalar(Scalar::Bytes, "[]uint8"),
-        "time" => scalar(Scalar::Time, "v1.Time"),
-        "microtime" => scalar(Scalar::MicroTime, "v1.MicroTime"),
-        "duration" => scalar(Scalar::Duration, "v1.Duration"),
-        "quantity" => scalar(Scalar::Quantity, "resource.Quantity"),
-        "intorstring" => scalar(Scalar::IntOrString, "intstr.IntOrString"),
-        "raw" => Some((Shape::Any, "runtime.RawExtension")),
-        "fieldset" => Some((Shape::Any, "v1.FieldsV1")),
-        "json" => Some((Shape::Any, "v1.JSON")),
-        "schemaorbool" => Some((Shape::Any, "v1.JSONSchemaPropsOrBool")),
-        "schemaorarray" => Some((Shape::Any, "v1.JSONSchemaPropsOrArray")),
-        "schemaorstrings" => Some((Shape::Any, "v1.JSONSchemaPropsOrStringArray")),
-        _ => None,
-    }
+/// The types that stand for themselves, with the names that refusals show. Some have a schema of
+/// their own.
+fn of_its_own(word: &str) -> Option<Type> {
+    const EXTENSIONS: &str = "apiextensions.v1";
+    let (shape, go_name, schema_name) = match word {
+        "string" => (Shape::Scalar(Scalar::String), "string", None),
+        "types.UID" => (Shape::Scalar(Scalar::String), "types.UID", None),
+        "types.NodeName" => (Shape::Scalar(Scalar::String), "types.NodeName", None),
+        "bool" => (Shape::Scalar(Scalar::Bool), "bool", None),
+        "int32" => (Shape::Scalar(Scalar::Int32), "int32", None),
+        "int64" => (Shape::Scalar(Scalar::Int64), "int64", None),
+        "int" => (Shape::Scalar(Scalar::Int64), "int", None),
+        "float64" => (Shape::Scalar(Scalar::Float64), "float64", None),
+        "bytes" => (Shape::Scalar(Scalar::Bytes), "[]uint8", None),
+        "duration" => (Shape::Scalar(Scalar::Duration), "v1.Duration", None),
+        "time" => own(Shape::Scalar(Scalar::Time), "v1.Time", "meta.v1"),
+        "microtime" => own(Shape::Scalar(Scalar::MicroTime), "v1.MicroTime", "meta.v1"),
+        "quantity" => own(
+            Shape::Scalar(Scalar::Quantity),
+            "resource.Quantity",
+            "resource",
+        ),
+        "intorstring" => own(
+            Shape::Scalar(Scalar::IntOrString),
+            "intstr.IntOrString",
+            "intstr",
+        ),
+        "raw" => own(Shape::Object, "runtime.RawExtension", "runtime"),
+        "fieldset" => own(Shape::Object, "v1.FieldsV1", "meta.v1"),
+        "json" => own(Shape::Any, "v1.JSON", EXTENSIONS),
+        "schemaorbool" => own(Shape::Any, "v1.JSONSchemaPropsOrBool", EXTENSIONS),
+        "schemaorarray" => own(Shape::Any, "v1.JSONSchemaPropsOrArray", EXTENSIONS),
+        "schemaorstrings" => own(Shape::Any, "v1.JSONSchemaPropsOrStringArray", EXTENSIONS),
+        _ => return None,
+    };
+    Some(Type {
+        schema_name,
+        ..plain(shape, go_name.to_owned())
+    })
+}
+
+/// A shape, the name that refusals show, and the package and name of the schema.
+type Own = (Shape, &'static str, Option<(&'static str, &'static str)>);
+
+fn own(shape: Shape, go_name: &'static str, package: &'static str) -> Own {
+    let name = go_name.split_once('.').map_or(go_name, |(_, name)| name);
+    (shape, go_name, Some((package, name)))
 }
 
 /// `None` for a word that says nothing.
@@ -351,7 +401,8 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
                 _ => return None,
             },
             Some(("list", list)) => field.list = Some(list_type(list)?),
-            Some(("map", map)) => field.is_atomic = Some(map == "atomic"),
+            Some(("map", "atomic")) => field.is_atomic = Some(true),
+            Some(("map", "granular")) => field.is_atomic = Some(false),
             Some(("patch", patch)) => field.patch = Some(patch_of(patch)?),
             Some(("default", value)) => field.default = Some(value.to_owned()),
             Some(_) => return None,
@@ -467,6 +518,22 @@ mod tests {
                 "an unknown word",
             ),
             ("package a.v1\ntype X\n  1 x", "no field"),
+            ("package a.v1\ntype X kinds", "an unknown word"),
+            ("package a.v1\nname X string enmu a|b", "an unknown word"),
+            (
+                "package a.v1\ntype X\n  1 x string map=atomc",
+                "an unknown word",
+            ),
+            (
+                "package a.v1\ntype X\ntype X",
+                "a name that is there already",
+            ),
+            (
+                "package a.v1\nname X string\nname X bool",
+                "a name that is there already",
+            ),
+            ("package a.v1\ntype X\n  inline X", "a type within itself"),
+            ("package a.v1\nname Y Y\ntype X\n  1 x Y", "an unknown type"),
         ] {
             let error = Schema::read(&[text]).unwrap_err();
             assert_eq!(

@@ -27,33 +27,6 @@ pub trait Names {
     fn reference(&self, name: &str) -> Value;
 }
 
-/// The types that have a schema of their own without being a struct: where refusals name them, the
-/// package and name.
-const OF_THEIR_OWN: [(&str, &str, &str); 10] = [
-    ("v1.Time", "meta.v1", "Time"),
-    ("v1.MicroTime", "meta.v1", "MicroTime"),
-    ("v1.FieldsV1", "meta.v1", "FieldsV1"),
-    ("resource.Quantity", "resource", "Quantity"),
-    ("intstr.IntOrString", "intstr", "IntOrString"),
-    ("runtime.RawExtension", "runtime", "RawExtension"),
-    ("v1.JSON", "apiextensions.v1", "JSON"),
-    (
-        "v1.JSONSchemaPropsOrArray",
-        "apiextensions.v1",
-        "JSONSchemaPropsOrArray",
-    ),
-    (
-        "v1.JSONSchemaPropsOrBool",
-        "apiextensions.v1",
-        "JSONSchemaPropsOrBool",
-    ),
-    (
-        "v1.JSONSchemaPropsOrStringArray",
-        "apiextensions.v1",
-        "JSONSchemaPropsOrStringArray",
-    ),
-];
-
 impl Schema {
     /// Adds the schemas of a struct and of all that it consists of, by their names in the document.
     /// What is there already is left as it is.
@@ -84,11 +57,8 @@ impl Schema {
         match &of.shape {
             Shape::List(inner) | Shape::Map(inner) => self.add_parts(inner, names, schemas, todo),
             Shape::Struct(id) => todo.push(*id),
-            Shape::Scalar(_) | Shape::Any => {
-                let known = OF_THEIR_OWN
-                    .iter()
-                    .find(|(go_name, ..)| *go_name == of.go_name);
-                if let Some((_, package, name)) = known {
+            Shape::Scalar(_) | Shape::Object | Shape::Any => {
+                if let Some((package, name)) = of.schema_name {
                     let schema = of_its_own(of, names.version());
                     schemas.insert(names.name(package, name), schema);
                 }
@@ -172,10 +142,7 @@ impl Schema {
     }
 
     fn of_type(&self, of: &Type, names: &dyn Names) -> Value {
-        let known = OF_THEIR_OWN
-            .iter()
-            .find(|(go_name, ..)| *go_name == of.go_name);
-        if let Some((_, package, name)) = known {
+        if let Some((package, name)) = of.schema_name {
             return names.reference(&names.name(package, name));
         }
         let mut schema = match &of.shape {
@@ -188,6 +155,7 @@ impl Schema {
                 json!({"type": "object", "additionalProperties": self.of_type(value, names)})
             }
             Shape::Scalar(scalar) => of_scalar(*scalar),
+            Shape::Object => json!({"type": "object"}),
             Shape::Any => json!({}),
         };
         if !of.values.is_empty() {
@@ -239,8 +207,7 @@ fn of_its_own(of: &Type, version: OpenApiVersion) -> Value {
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})
         }
         (Shape::Scalar(scalar), _) => of_scalar(*scalar),
-        // These may be of any type.
-        _ if of.go_name.starts_with("v1.JSON") => json!({}),
+        (Shape::Any, _) => json!({}),
         _ => json!({"type": "object"}),
     }
 }
@@ -263,6 +230,10 @@ fn default(field: &Field) -> Option<Value> {
         Shape::Scalar(Scalar::String | Scalar::Duration) => Some("".into()),
         Shape::Scalar(Scalar::Bool) => Some(false.into()),
         Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => Some(0.into()),
-        Shape::Scalar(Scalar::Bytes) | Shape::List(_) | Shape::Map(_) | Shape::Any => None,
+        Shape::Scalar(Scalar::Bytes)
+        | Shape::List(_)
+        | Shape::Map(_)
+        | Shape::Object
+        | Shape::Any => None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Resources have the same series but for the name in their labels. A series therefore keeps its
 //! value alone, and shares a [`Template`] with the same series of other resources. Most lines of
-//! the page are those of resources, so a template has all that lines have in common as text.
+//! the page are those of resources, so a template has most of what its lines share as text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{Display, Write};

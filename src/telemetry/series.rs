@@ -173,7 +173,7 @@ fn merged(base: String, mut further: BTreeMap<String, Family>) -> String {
         return base;
     }
     let more: usize = further.values().map(|family| family.samples.len()).sum();
-    let mut page = String::with_capacity(base.len() * 2 + more);
+    let mut page = String::with_capacity(base.len() + base.len() / 8 + more);
     for family in families(&base) {
         page += &family.head;
         page += &family.samples;

@@ -508,3 +508,31 @@ fn a_watch_that_waits_does_not_outlive_its_version() {
     });
     running.stop();
 }
+
+/// A thread that saw nothing of a removal, because no request came meanwhile, counts into the new
+/// series of a resource that was added again.
+#[test]
+fn a_resource_that_is_added_again_is_measured_again() {
+    let running = Running::start(&["--http-threads=1"]);
+    running.block_on(async {
+        let (client, resources) = (running.client(), &running.resources);
+        let all = "/apis/example.com/v1/namespaces/default/gadgets";
+        resources.add(gadgets("gadgets")).await.unwrap();
+        for _ in 0..2 {
+            client.call(Call::get(all)).await.expect(200);
+        }
+        resources
+            .remove("example.com", "v1", "gadgets")
+            .await
+            .unwrap();
+        resources.add(gadgets("gadgets")).await.unwrap();
+        client.call(Call::get(all)).await.expect(200);
+        let page = client.call(Call::get("/metrics")).await.text();
+        let counts = page.lines().filter(|line| {
+            line.starts_with("apiserver_request_total{") && line.contains(r#"resource="gadgets""#)
+        });
+        let counts: Vec<&str> = counts.filter_map(|line| line.rsplit(' ').next()).collect();
+        assert_eq!(counts, ["1"], "{page}");
+    });
+    running.stop();
+}

@@ -1,4 +1,4 @@
-//! The little that is known of a kind's members before schemas exist.
+//! What is checked of a kind's members until schemas do it.
 //!
 //! This folder owns the types of members that are checked, normalized and canonicalized, the
 //! members of empty objects, and the schemas in OpenAPI documents that are invented from these. A

@@ -1,4 +1,4 @@
-//! The types of members that are checked before schemas exist: all of `metadata`, and the members
+//! The types of members that are checked until schemas do it: all of `metadata`, and the members
 //! of a [`PlaceholderSchema`].
 
 use std::borrow::Cow;

@@ -188,7 +188,7 @@ pub struct ResourceDefinition {
     pub columns: Vec<Column>,
     /// The type of its objects, if it is known. So far OpenAPI documents show it.
     pub object_type: Option<ObjectType>,
-    /// What is known of its members before schemas exist.
+    /// What is checked of its members until schemas do it.
     pub placeholder_schema: PlaceholderSchema,
 }
 

@@ -150,7 +150,7 @@ struct Measured {
 }
 
 impl RequestMeters {
-    /// Drops the measurements of resources that are no longer served.
+    /// Drops the measurements of resources but for those that are served as before.
     pub fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
         let is_kept = |labels: &RequestLabels| {
             let RequestLabels {

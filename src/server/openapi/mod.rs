@@ -1,5 +1,5 @@
-//! OpenAPI documents (API-39 to API-46), with the schemas of all kinds and without descriptions of
-//! their fields.
+//! OpenAPI documents (API-39 to API-46), with the schemas of all kinds. Built-in ones have no
+//! descriptions of their fields yet.
 //!
 //! This folder owns the documents under `/openapi`. Resource definitions enter, and finished
 //! responses leave. It must not know objects, users or connections.

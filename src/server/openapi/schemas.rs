@@ -67,6 +67,10 @@ pub(super) fn schema_name(package: &str, name: &str) -> String {
 
 /// The name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
 pub(super) fn name(definition: &ResourceDefinition) -> String {
+    let found = definition.object_type.and_then(|of| of.found());
+    if let Some(of) = found.and_then(|(schema, id)| schema.get(id)) {
+        return schema_name(&of.package, &of.name);
+    }
     let group = match definition.group.as_str() {
         "" => "core",
         group => group.split('.').next().unwrap_or(group),
@@ -103,8 +107,8 @@ pub(super) fn all(
         match definition.object_type.and_then(|of| of.found()) {
             Some((schema, id)) => {
                 schema.add_openapi(id, &references, &mut schemas);
-                let list = definition.object_type.map(|of| format!("{}List", of.name));
-                if let Some(list) = list.and_then(|list| schema.find(&list)) {
+                let list = definition.object_type.and_then(|of| of.list());
+                if let Some(list) = list {
                     schema.add_openapi(list, &references, &mut schemas);
                 }
             }

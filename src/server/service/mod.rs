@@ -240,7 +240,7 @@ impl Service {
     }
 
     /// What is served now. Measurements of this thread for resources that are no longer served are
-    /// dropped.
+    /// dropped, and for those that were removed and added again: their series are new.
     fn generation(&self) -> Arc<Generation> {
         let Thread {
             server,
@@ -250,11 +250,14 @@ impl Service {
         } = &*self.thread;
         let current = server.generations.current();
         if !Arc::ptr_eq(&current, &generation.borrow()) {
-            let catalog = &current.catalog;
-            let is_served = |group: &str, version: &str, plural: &str| {
-                catalog.find(group, version, plural).is_some()
+            let before = Arc::clone(&generation.borrow());
+            let is_the_same = |group: &str, version: &str, plural: &str| {
+                let [before, now] = [&before, &current]
+                    .map(|generation| generation.catalog.find(group, version, plural));
+                matches!((before, now), (Some(before), Some(now))
+                    if Arc::ptr_eq(before.definition(), now.definition()))
             };
-            requests.retain(is_served);
+            requests.retain(is_the_same);
             *generation.borrow_mut() = Arc::clone(&current);
         }
         current

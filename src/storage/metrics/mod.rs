@@ -26,6 +26,8 @@ pub struct Metrics {
     /// By name of the operation. Each is looked up once, because each call to the engine counts.
     operations: Arc<RwLock<Operations>>,
     read_wait: Arc<OnceLock<Histogram>>,
+    /// By whether they succeeded and by whether the cache did not serve them.
+    consistent_reads: Arc<[[OnceLock<Counter>; 2]; 2]>,
 }
 
 /// Operations by name. Most resources see few of them.
@@ -138,6 +140,7 @@ impl Metrics {
             },
             operations: Arc::default(),
             read_wait: Arc::default(),
+            consistent_reads: Arc::default(),
         }
     }
 
@@ -200,14 +203,21 @@ impl Metrics {
     /// A consistent read, served by the cache or below it (LI-35).
     pub(super) fn consistent_read(&self, succeeded: bool, fallback: bool) {
         let text = |value: bool| if value { "true" } else { "false" };
-        counter!(
-            "apiserver_watch_cache_consistent_read_total",
-            "group" => self.group.clone(),
-            "resource" => self.resource.clone(),
-            "success" => text(succeeded),
-            "fallback" => text(fallback)
-        )
-        .increment(1);
+        let [as_wanted, by_fallback] = match succeeded {
+            false => &self.consistent_reads[0],
+            true => &self.consistent_reads[1],
+        };
+        let reads = if fallback { by_fallback } else { as_wanted };
+        let reads = reads.get_or_init(|| {
+            counter!(
+                "apiserver_watch_cache_consistent_read_total",
+                "group" => self.group.clone(),
+                "resource" => self.resource.clone(),
+                "success" => text(succeeded),
+                "fallback" => text(fallback)
+            )
+        });
+        reads.increment(1);
     }
 
     /// A wait for freshness (ME-32).
