@@ -5,7 +5,7 @@ use crate::api::resource::{FieldPath, GenerationRule, ResourceDefinition, Update
 
 /// Deployments.
 pub fn deployments() -> ResourceDefinition {
-    let row = typed("apps.v1.Deployment", "apps", "Deployment", "deployments");
+    let row = typed("apps.v1.Deployment", "apps", "deployments");
     ResourceDefinition {
         short_names: names(&["deploy"]),
         categories: names(&["all"]),

@@ -28,11 +28,6 @@ pub fn leases() -> ResourceDefinition {
             ("spec.preferredHolder", MemberType::String),
         ])
         .with_empty_members(r#","spec":{}"#),
-        ..typed(
-            "coordination.v1.Lease",
-            "coordination.k8s.io",
-            "Lease",
-            "leases",
-        )
+        ..typed("coordination.v1.Lease", "coordination.k8s.io", "leases")
     }
 }

@@ -12,8 +12,8 @@ use crate::registry::special::{
 };
 
 /// A resource of the group with the properties of most kinds.
-fn core(object_type: &'static str, kind: &str, plural: &str) -> ResourceDefinition {
-    typed(object_type, "", kind, plural)
+fn core(object_type: &'static str, plural: &str) -> ResourceDefinition {
+    typed(object_type, "", plural)
 }
 
 /// Namespaces.
@@ -66,7 +66,7 @@ pub fn namespaces() -> ResourceDefinition {
             Column::age(),
         ],
         placeholder_schema: spec_and_status().with_empty_members(r#","spec":{},"status":{}"#),
-        ..core("core.v1.Namespace", "Namespace", "namespaces")
+        ..core("core.v1.Namespace", "namespaces")
     }
 }
 
@@ -89,7 +89,7 @@ pub fn configmaps() -> ResourceDefinition {
             ("binaryData", MemberType::Base64Map),
             ("immutable", MemberType::Bool),
         ]),
-        ..core("core.v1.ConfigMap", "ConfigMap", "configmaps")
+        ..core("core.v1.ConfigMap", "configmaps")
     }
 }
 
@@ -119,7 +119,7 @@ pub fn secrets() -> ResourceDefinition {
             ("type", MemberType::String),
             ("immutable", MemberType::Bool),
         ]),
-        ..core("core.v1.Secret", "Secret", "secrets")
+        ..core("core.v1.Secret", "secrets")
     }
 }
 
@@ -131,7 +131,7 @@ pub fn pods() -> ResourceDefinition {
         "metadata.deletionTimestamp",
         "metadata.ownerReferences",
     ]);
-    let row = with_status(core("core.v1.Pod", "Pod", "pods"));
+    let row = with_status(core("core.v1.Pod", "pods"));
     ResourceDefinition {
         short_names: names(&["po"]),
         categories: names(&["all"]),
@@ -167,7 +167,7 @@ pub fn pods() -> ResourceDefinition {
 
 /// Nodes. Their keys still use the historical name `minions` (KV-2).
 pub fn nodes() -> ResourceDefinition {
-    let row = with_status(core("core.v1.Node", "Node", "nodes"));
+    let row = with_status(core("core.v1.Node", "nodes"));
     ResourceDefinition {
         short_names: names(&["no"]),
         scope: ResourceScope::Cluster,
@@ -202,7 +202,7 @@ pub fn services() -> ResourceDefinition {
         ],
         placeholder_schema: spec_and_status()
             .with_empty_members(r#","spec":{},"status":{"loadBalancer":{}}"#),
-        ..with_status(core("core.v1.Service", "Service", "services"))
+        ..with_status(core("core.v1.Service", "services"))
     }
 }
 
@@ -216,11 +216,7 @@ pub fn serviceaccounts() -> ResourceDefinition {
             ("imagePullSecrets", MemberType::List),
             ("automountServiceAccountToken", MemberType::Bool),
         ]),
-        ..core(
-            "core.v1.ServiceAccount",
-            "ServiceAccount",
-            "serviceaccounts",
-        )
+        ..core("core.v1.ServiceAccount", "serviceaccounts")
     }
 }
 
@@ -269,6 +265,6 @@ pub fn events() -> ResourceDefinition {
             r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
             r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
         )),
-        ..core("core.v1.Event", "Event", "events")
+        ..core("core.v1.Event", "events")
     }
 }

@@ -32,9 +32,12 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     rows.into_iter().map(Arc::new).collect()
 }
 
-/// A resource whose objects have this type, with the properties of most kinds.
-fn typed(object_type: &'static str, group: &str, kind: &str, plural: &str) -> ResourceDefinition {
-    let version = object_type.split('.').nth(1).unwrap_or_default();
+/// A resource whose objects have this type, with the properties of most kinds. The type's name has
+/// version and kind: `apps.v1.Deployment`.
+fn typed(object_type: &'static str, group: &str, plural: &str) -> ResourceDefinition {
+    let mut parts = object_type.split('.').skip(1);
+    let (version, kind) = (parts.next(), parts.next());
+    let (version, kind) = (version.unwrap_or_default(), kind.unwrap_or_default());
     ResourceDefinition {
         object_type: Some(types::object_type(object_type)),
         ..ResourceDefinition::named(group, version, kind, plural)
