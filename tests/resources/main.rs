@@ -29,6 +29,9 @@ use crate::process::{Process, Running};
 use crate::servers::etcd::{self, Cluster};
 
 const WATCHES_OF_ETCD: &str = "etcd_debugging_mvcc_watcher_total";
+/// The resources that come and go. Daemons of one process share their metrics, so no other test, which
+/// may leave resources behind, uses this name.
+const VISITORS: &str = "visitors";
 const SOON: Duration = Duration::from_secs(10);
 
 /// The number of cycles.
@@ -91,7 +94,7 @@ struct Held {
 
 async fn held(client: &Client, etcd: Option<&Cluster>) -> Held {
     let page = client.call(Call::get("/metrics")).await.text();
-    assert!(!page.contains("gadgets"), "{page}");
+    assert!(!page.contains(VISITORS), "{page}");
     let health = client.call(Call::get("/readyz?verbose")).await.text();
     Held {
         threads: Process::threads(),
@@ -109,7 +112,7 @@ async fn a_thousand_resources(running: &Running, etcd: Option<&Cluster>) {
         come_and_go(
             &running.resources,
             &client,
-            &format!("warming{warming}gadgets"),
+            &format!("warming{warming}{VISITORS}"),
         )
         .await;
     }
@@ -117,8 +120,8 @@ async fn a_thousand_resources(running: &Running, etcd: Option<&Cluster>) {
     let memory = Process::resident_mib();
     for cycle in 0..cycles {
         let plural = match cycle % 2 {
-            0 => "gadgets".to_owned(),
-            _ => format!("gadgets{cycle}"),
+            0 => VISITORS.to_owned(),
+            _ => format!("{VISITORS}{cycle}"),
         };
         come_and_go(&running.resources, &client, &plural).await;
     }
