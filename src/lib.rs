@@ -24,8 +24,11 @@
 //!
 //! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 
+pub use api;
+pub use api::schema;
+pub use kinds;
+
 pub mod admission;
-pub mod api;
 pub mod build_info;
 pub mod cli;
 pub mod clock;
@@ -35,7 +38,6 @@ pub mod controllers;
 pub mod daemon;
 pub mod files;
 pub mod registry;
-pub mod schema;
 pub mod server;
 pub mod shutdown;
 pub mod storage;

@@ -3,7 +3,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::registry::definitions::core::configmaps;
+use crate::kinds::definitions::core::configmaps;
 
 /// Records its calls, appends its name to a label, and refuses objects with its name.
 struct Noting {

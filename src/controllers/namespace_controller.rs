@@ -18,8 +18,8 @@ use super::ensure_system_namespaces;
 use super::metrics::QueueMetrics;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::work_queue::{Outcome, WorkQueue};
+use crate::kinds::special::SYSTEM_NAMESPACES;
 use crate::registry::Registry;
-use crate::registry::special::SYSTEM_NAMESPACES;
 use crate::storage::codec::object_of;
 
 /// The minimum time between two checks. Snapshots may come faster.

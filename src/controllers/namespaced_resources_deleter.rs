@@ -14,7 +14,7 @@ use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::special::CONTENT_FINALIZER;
+use crate::kinds::special::CONTENT_FINALIZER;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::Preconditions;
 use crate::storage::codec::object_of;

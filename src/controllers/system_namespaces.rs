@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
-use crate::registry::special::SYSTEM_NAMESPACES;
+use crate::kinds::special::SYSTEM_NAMESPACES;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
 
 /// The time limit for one creation.

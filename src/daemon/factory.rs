@@ -1,7 +1,7 @@
 //! The configured storage factory.
 
 use crate::config::{Config, StorageMediaType};
-use crate::registry::definitions::built_in;
+use crate::kinds::definitions::built_in;
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::encryption::Encryption;

@@ -308,7 +308,7 @@ mod tests {
 
     use super::*;
     use crate::api::selector::Selection;
-    use crate::registry::definitions::{built_in, core};
+    use crate::kinds::definitions::{built_in, core};
     use crate::registry::tests::fixture::Fixture;
 
     /// API-26: the values of http.md 6.1.

@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::api::status::StatusReason;
-    use crate::registry::definitions::{coordination, core};
+    use crate::kinds::definitions::{coordination, core};
 
     fn status(kind: StorageErrorKind, operation: FailedOperation) -> Status {
         let error = StorageError {

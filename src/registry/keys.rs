@@ -118,7 +118,7 @@ fn segment<'t>(what: &'static str, text: &'t str) -> Result<&'t str, KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::definitions::core::{configmaps, nodes, services};
+    use crate::kinds::definitions::core::{configmaps, nodes, services};
 
     /// KV-1, KV-2, RG-1.
     #[test]

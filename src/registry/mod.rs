@@ -9,7 +9,6 @@
 
 pub mod catalog;
 pub mod context;
-pub mod definitions;
 pub mod deletion;
 pub mod errors;
 pub mod keys;
@@ -18,7 +17,6 @@ mod namespaced_name;
 pub mod pending_creates;
 pub mod rest;
 mod served;
-pub mod special;
 pub mod store;
 pub mod strategy;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use actors::engine::{Engine, MemoryEngine, Retention};
 use actors::supervisor::{ActorSystem, ActorSystemConfig};
 
+use crate::kinds::definitions::built_in;
 use crate::registry::Registry;
-use crate::registry::definitions::built_in;
 use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions};
 use crate::storage::transformer::Identity;
 

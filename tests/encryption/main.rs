@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use taffrail::registry::definitions::built_in;
+use taffrail::kinds::definitions::built_in;
 use taffrail::storage::codec::Codec;
 use taffrail::storage::encryption::Encryption;
 use taffrail::storage::transformer::{Transformer, TransformerSource};

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
-use taffrail::registry::definitions::built_in;
+use taffrail::kinds::definitions::built_in;
 use taffrail::storage::Asked;
 use taffrail::storage::codec::{Codec, MediaType, StoredForm, TypeName, object_of};
 

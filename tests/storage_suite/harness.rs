@@ -20,7 +20,7 @@ use taffrail::api::object::Object;
 use taffrail::api::resource::ResourceDefinition;
 use taffrail::api::selector::Selection;
 use taffrail::api::status::Status;
-use taffrail::registry::definitions::built_in;
+use taffrail::kinds::definitions::built_in;
 use taffrail::storage::cached::Cached;
 use taffrail::storage::codec::{Codec, object_of};
 use taffrail::storage::dry_run::DryRun;

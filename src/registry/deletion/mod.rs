@@ -8,8 +8,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::strategy::{Strategy, generation_of, put, set_generation, whole_seconds};
+use super::strategy::{Strategy, generation_of, set_generation};
 use crate::api::object::Object;
+use crate::api::object::{put, whole_seconds};
 use crate::api::options::{DeleteOptions, Propagation};
 use crate::api::resource::DefaultPropagation;
 use crate::api::status::Status;

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::resource::ResourceDefinition;
-use crate::registry::definitions::{apps, core};
+use crate::kinds::definitions::{apps, core};
 use crate::storage::Preconditions;
 
 fn object(value: Value) -> Object {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::metadata::{self, FieldError};
-use crate::api::object::Object;
+use crate::api::object::{Object, put, remove, whole_seconds};
 use crate::api::resource::{FieldPath, GenerationRule, Lifetime, ResourceDefinition, Subresource};
 use crate::api::status::Status;
 
@@ -155,48 +155,6 @@ pub fn generation_of(object: &Object) -> i64 {
 /// Sets `metadata.generation`.
 pub fn set_generation(object: &mut Object, generation: i64) {
     put(object, &["metadata", "generation"], generation.into());
-}
-
-/// A time in the form of `metadata`: RFC 3339, whole seconds, UTC.
-pub fn whole_seconds(time: Timestamp) -> String {
-    let seconds = Timestamp::from_second(time.as_second()).unwrap_or(time);
-    seconds.to_string()
-}
-
-/// Sets the value at a path. Missing parents are created.
-pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
-    let Some((last, above)) = path.split_last() else {
-        return;
-    };
-    let mut members = &mut object.0;
-    for name in above {
-        let slot = members
-            .entry(name.as_ref().to_owned())
-            .or_insert(Value::Null);
-        if !slot.is_object() {
-            *slot = Value::Object(serde_json::Map::new());
-        }
-        let Value::Object(inner) = slot else {
-            return;
-        };
-        members = inner;
-    }
-    members.insert(last.as_ref().to_owned(), value);
-}
-
-/// Removes the value at a path, if there is one.
-pub fn remove(object: &mut Object, path: &[impl AsRef<str>]) {
-    let Some((last, above)) = path.split_last() else {
-        return;
-    };
-    let mut members = &mut object.0;
-    for name in above {
-        let Some(Value::Object(inner)) = members.get_mut(name.as_ref()) else {
-            return;
-        };
-        members = inner;
-    }
-    members.remove(last.as_ref());
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::registry::definitions::{apps, core};
+use crate::kinds::definitions::{apps, core};
 
 fn object(value: Value) -> Object {
     match value {

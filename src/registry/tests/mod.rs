@@ -5,3 +5,4 @@
 
 pub(crate) mod fixture;
 pub(crate) mod hooked;
+mod special;

@@ -7,7 +7,7 @@ use http::Method;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
-use crate::registry::definitions::core::configmaps;
+use crate::kinds::definitions::core::configmaps;
 use crate::server::auth::Access;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::request_info::RequestInfo;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::placeholder_schema::openapi;
 use crate::api::resource::ResourceDefinition;
-use crate::registry::definitions::types::TYPES;
+use crate::kinds::types::TYPES;
 use crate::schema::{Names, OpenApiVersion};
 
 /// How documents of a format refer to their schemas.

@@ -3,7 +3,7 @@ use std::io::Read;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
 
 use super::*;
-use crate::registry::definitions::built_in;
+use crate::kinds::definitions::built_in;
 
 fn openapi() -> OpenApi {
     OpenApi::new(built_in())
@@ -304,7 +304,7 @@ fn unwrapped(value: Value) -> Value {
 /// Every type that the facts have, whether a resource uses it already or not.
 #[test]
 fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
-    use crate::registry::definitions::types::TYPES;
+    use crate::kinds::types::TYPES;
     let references = schemas::References {
         place: "#/components/schemas/",
         wraps: true,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::status::{Denied, StatusReason};
-use crate::registry::definitions::core::configmaps;
+use crate::kinds::definitions::core::configmaps;
 use crate::server::encoding::tests::cached;
 use crate::server::encoding::{Conversion, MetaVersion, YAML};
 use crate::storage::ObjectList;

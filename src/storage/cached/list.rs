@@ -276,8 +276,8 @@ mod tests {
     use futures_util::FutureExt;
 
     use crate::api::object::Object;
-    use crate::api::samples::configmaps;
     use crate::api::selector::Selection;
+    use crate::kinds::definitions::core::configmaps;
     use crate::storage::factory::{Engines, StorageFactory, StorageOptions};
     use crate::storage::transformer::Identity;
 

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::api::object::Object;
-use crate::api::samples::configmaps;
 use crate::api::version::VersionMatch;
+use crate::kinds::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 use crate::storage::keys::Keys;
 use crate::storage::transformer::{Identity, TransformError, Transformer};

@@ -19,7 +19,7 @@ use actors::engine::Origin;
 use tokio::sync::mpsc::Receiver;
 
 use super::*;
-use crate::api::samples::configmaps;
+use crate::kinds::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 use crate::storage::encryption::Encryption;
 use crate::storage::keys::Keys;

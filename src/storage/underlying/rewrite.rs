@@ -222,7 +222,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::api::samples::configmaps;
+    use crate::kinds::definitions::core::configmaps;
     use crate::storage::codec::Codec;
     use crate::storage::keys::Keys;
     use crate::storage::transformer::Transformer;

@@ -20,7 +20,7 @@ use serde_json::json;
 use taffrail::api::object::Object;
 use taffrail::api::selector::Selection;
 use taffrail::api::status::Status;
-use taffrail::registry::definitions::built_in;
+use taffrail::kinds::definitions::built_in;
 use taffrail::storage::codec::object_of;
 use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use taffrail::storage::factory::{Engines, StorageFactory, StorageOptions};

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use crate::api::options::{ListOptions, VersionMatchText};
 use crate::api::selector::Selection;
 use crate::api::status::StatusReason;
+use crate::kinds::definitions::core::configmaps;
 use crate::registry::NamespacedName;
-use crate::registry::definitions::core::configmaps;
 use crate::registry::tests::fixture::{Fixture, refusal};
 
 async fn listed(

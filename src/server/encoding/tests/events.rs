@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::super::*;
 use crate::api::object::Object;
-use crate::registry::definitions::core::configmaps;
+use crate::kinds::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 
 fn cached(revision: u64) -> CachedObject {

@@ -14,7 +14,7 @@ use actors::object::CachedObject;
 use serde_json::json;
 
 use crate::api::object::Object;
-use crate::registry::definitions::core::configmaps;
+use crate::kinds::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 
 pub(in crate::server) fn cached(name: &str, text: &str, revision: u64) -> Arc<CachedObject> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::shape::metadata_of;
 use super::super::*;
 use crate::api::object::Object;
-use crate::registry::definitions::core::configmaps;
+use crate::kinds::definitions::core::configmaps;
 use crate::storage::codec::Codec;
 
 fn cached(document: Value, revision: u64) -> CachedObject {

@@ -12,8 +12,8 @@ use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use parking_lot::Mutex;
 
-use crate::api::samples::configmaps;
 use crate::api::user_info::UserInfo;
+use crate::kinds::definitions::core::configmaps;
 use crate::server::auth::Access;
 use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
 use crate::server::metrics::{MeteredWatch, WatchMeters};

@@ -9,8 +9,8 @@ use super::*;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
+use crate::kinds::definitions::{apps, core};
 use crate::registry::NamespacedName;
-use crate::registry::definitions::{apps, core};
 use crate::registry::rest::{
     Answering, Connected, Connecter, Getter, NamedCreater, RestStorage, Updater,
 };

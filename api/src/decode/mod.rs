@@ -1,0 +1,291 @@
+//! Decoding of request bodies.
+//!
+//! This folder owns the limits for JSON and YAML and the checks of kind and version (API-63, API-88
+//! to API-90). Bytes and a resource definition enter. An object with the paths of its duplicate and
+//! unknown members leaves, or a `Status` that refuses the body. This folder must not know HTTP or
+//! storage.
+
+mod tree;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::document_paths::json_type;
+use crate::field_error::go_quote;
+use crate::object::Object;
+use crate::resource::ResourceDefinition;
+use crate::status::Status;
+
+pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
+
+/// The form of a body (http.md 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+}
+
+/// An object that was read from a body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    /// The object, with kind and apiVersion.
+    pub object: Object,
+    /// Paths of members that appear more than once (`data.k`). The last one is used.
+    pub duplicates: Vec<String>,
+    /// Paths of unknown members (`metadata.colour`), which were dropped.
+    pub unknown: Vec<String>,
+}
+
+/// Strict decoding reports at most this many faults (API-90).
+const MAX_FAULTS: usize = 100;
+
+impl Decoded {
+    /// The faults that strict decoding reports (API-90). An unknown member is not also reported as
+    /// a duplicate.
+    pub fn faults(&self) -> Vec<String> {
+        let is_known = |path: &&String| {
+            let within = |unknown: &String| {
+                path.strip_prefix(unknown.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            };
+            !self.unknown.iter().any(within)
+        };
+        let duplicates = self.duplicates.iter().filter(is_known);
+        unknown_fields(&self.unknown)
+            .chain(duplicates.map(|path| duplicate_field(path)))
+            .take(MAX_FAULTS)
+            .collect()
+    }
+}
+
+/// The messages of strict decoding about unknown members.
+pub fn unknown_fields(paths: &[String]) -> impl Iterator<Item = String> {
+    let quoted = paths.iter().map(|path| go_quote(path));
+    quoted.map(|path| format!("unknown field {path}"))
+}
+
+/// The messages of strict decoding about duplicate members.
+pub fn duplicate_fields(paths: &[String]) -> impl Iterator<Item = String> {
+    paths.iter().map(|path| duplicate_field(path))
+}
+
+fn duplicate_field(path: &str) -> String {
+    format!("duplicate field {}", go_quote(path))
+}
+
+/// Reads an object of a resource. Missing kind and apiVersion are filled in.
+///
+/// # Errors
+/// 400 for an unreadable body, for another kind or version (API-88, API-89), and for members of a
+/// wrong type.
+pub fn decode_object(
+    body: &[u8],
+    format: BodyFormat,
+    definition: &ResourceDefinition,
+) -> Result<Decoded, Box<Status>> {
+    let unrecognized = |why: &str| {
+        let (kind, summary) = (&definition.kind, summary(body));
+        let message = format!(
+            "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+        );
+        Box::new(Status::bad_request(message))
+    };
+    let no_type = |why: &str| unrecognized(&format!("couldn't get version/kind; {why}"));
+    let (value, duplicates) = decode_value(body, format).map_err(|why| no_type(&why))?;
+    let mut object = match value {
+        Value::Object(members) => Object(members),
+        // An empty document is an empty object.
+        Value::Null => Object::default(),
+        other => {
+            let found = json_type(&other);
+            return Err(no_type(&format!(
+                "json parse error: cannot unmarshal {found} into an object"
+            )));
+        }
+    };
+    let own_version = definition.api_version();
+    let member = |name: &str| match object.0.get(name) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(no_type(&format!(
+            "json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string",
+            json_type(other)
+        ))),
+    };
+    let (kind, version) = (member("kind")?, member("apiVersion")?);
+    if version.matches('/').count() > 1 {
+        return Err(unrecognized(&format!(
+            "unexpected GroupVersion string: {version}"
+        )));
+    }
+    check_kind(&kind, &version, definition, &own_version)?;
+    object.set_type(&definition.kind, &own_version);
+    let schema = &definition.placeholder_schema;
+    let normalized = schema.normalize(&mut object, &definition.kind);
+    let unknown = normalized.map_err(|why| {
+        let (kind, version) = (&definition.kind, &definition.version);
+        Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
+    })?;
+    Ok(Decoded {
+        object,
+        duplicates,
+        unknown,
+    })
+}
+
+/// Checks that the body has the kind and version of its path (API-88).
+fn check_kind(
+    kind: &str,
+    version: &str,
+    definition: &ResourceDefinition,
+    own_version: &str,
+) -> Result<(), Box<Status>> {
+    let wanted = &definition.kind;
+    if !kind.is_empty() && kind != wanted {
+        let version = if version.is_empty() {
+            own_version
+        } else {
+            version
+        };
+        let bare = version.rsplit('/').next().unwrap_or_default();
+        return Err(Box::new(Status::bad_request(format!(
+            "{kind} in version \"{bare}\" cannot be handled as a {wanted}: \
+             no conversion from kind \"{kind}\" of version \"{version}\""
+        ))));
+    }
+    if !version.is_empty() && version != own_version {
+        return Err(Box::new(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({own_version})"
+        ))));
+    }
+    Ok(())
+}
+
+/// The part of a body that a refusal shows: its first 30 bytes, as text when it looks like JSON
+/// (API-89).
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let start = body.get(..SHOWN).unwrap_or(body);
+    let mut text = if start.starts_with(b"{") {
+        String::from_utf8_lossy(start).into_owned()
+    } else {
+        start.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    };
+    if body.len() > SHOWN {
+        text.push_str(" ...");
+    }
+    text
+}
+
+/// Reads any document, and the paths of its duplicate members. Whole numbers are exact as int64 and
+/// uint64, other numbers are float64 (API-63).
+///
+/// # Errors
+/// The fault in the text.
+pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<String>), String> {
+    let document = match format {
+        BodyFormat::Json => serde_json::from_slice::<tree::Document<MAX_TREE_BYTES>>(body)
+            .map_err(|error| format!("json parse error: {error}"))?,
+        BodyFormat::Yaml => read_yaml(body)?,
+    };
+    Ok((document.value, document.duplicates))
+}
+
+/// Reads stored YAML. It has no limit on the size of the tree, because stored documents must stay
+/// readable.
+///
+/// # Errors
+/// The fault in the text.
+pub fn decode_stored_yaml(text: &[u8]) -> Result<Value, String> {
+    read_yaml::<{ usize::MAX }>(text).map(|document| document.value)
+}
+
+/// The first document of a YAML stream. It ends at the second start marker or at an end marker. A
+/// line that begins with a marker counts even inside a block of text.
+fn first_document(text: &str) -> &str {
+    let is_marker = |line: &str, marker: &str| {
+        line.strip_prefix(marker)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+    };
+    let (mut at, mut begun) = (0, false);
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start_matches('\u{feff}');
+        if begun && (is_marker(line, "---") || is_marker(line, "...")) {
+            return text.get(..at).unwrap_or(text);
+        }
+        begun |= !content.trim().is_empty() && !content.starts_with(['#', '%']);
+        at += line.len();
+    }
+    text
+}
+
+/// The limit on parser events that the aliases and merge keys of a document may repeat. A value is
+/// one or two events.
+const MAX_ALIASED_EVENTS: usize = 200_000;
+
+/// The stack for reading YAML. Without optimization the parser needs up to 20 KiB per level, so an
+/// ordinary stack is too small for [`MAX_DEPTH`].
+const YAML_STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// Reads YAML on a separate stack. Only the touched part of the stack uses memory.
+fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE_BYTES>, String> {
+    let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
+    let text = first_document(text);
+    // The parser accepts a tab here, other YAML readers do not.
+    if text
+        .trim_start_matches([' ', '\r', '\n', '\u{feff}'])
+        .starts_with('\t')
+    {
+        return Err("yaml: found a tab where a document begins".to_owned());
+    }
+    stacker::grow(YAML_STACK_BYTES, || {
+        // A document that makes the parser panic is refused. Other requests are not affected.
+        std::panic::catch_unwind(|| parse_yaml(text))
+            .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()))
+    })
+}
+
+/// Reads YAML as Kubernetes clients write it: 1.1 booleans and octals, merge keys, and the last of
+/// two equal keys.
+fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE_BYTES>, String> {
+    let budget = serde_saphyr::budget! {
+        // The tree refuses one level too many with a better message.
+        max_depth: MAX_DEPTH + 2,
+        flow_nesting_limit: MAX_DEPTH + 2,
+        // More than any object has, but few enough to take less than a second.
+        max_events: 3_000_000,
+        max_nodes: 1_500_000,
+        max_recorded_anchor_events: MAX_ALIASED_EVENTS,
+        // The ratio of aliases to anchors says nothing. The limits below bound the expanded size.
+        enforce_alias_anchor_ratio: false,
+        max_documents: 1,
+    };
+    let alias_limits = serde_saphyr::alias_limits! {
+        max_total_replayed_events: MAX_ALIASED_EVENTS,
+    };
+    let options = serde_saphyr::options! {
+        budget: budget,
+        alias_limits: alias_limits,
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        strict_booleans: false,
+        with_snippet: false,
+        emit_comments: false,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

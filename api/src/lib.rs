@@ -1,0 +1,36 @@
+//! The data types of the Kubernetes API.
+//!
+//! This folder owns objects, options, selectors, patches, resource definitions and refusals. Bodies
+//! enter and become an [`object::Object`], query strings become options, selectors become
+//! predicates, and refusals leave as a [`status::Status`]. Everything here is a pure function of
+//! its input and safe for hostile input: depth, aliases, operations, sizes and repeated text are
+//! limited. This folder must not know I/O, async code or state.
+
+pub mod continuation;
+pub mod decode;
+mod document_paths;
+pub mod duration;
+pub mod field;
+pub mod field_error;
+pub mod group_version_kind;
+pub mod indentation;
+pub mod metadata;
+pub mod names;
+pub mod object;
+pub mod options;
+pub mod patch;
+pub mod percent;
+pub mod placeholder_schema;
+pub mod protobuf;
+pub mod resource;
+pub mod schema;
+pub mod selector;
+pub mod status;
+pub mod table;
+pub mod truncated;
+pub mod user_info;
+pub mod version;
+pub mod warnings;
+
+#[cfg(test)]
+mod samples;

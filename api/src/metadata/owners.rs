@@ -1,0 +1,134 @@
+//! The rules for `metadata.ownerReferences` (API-207).
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::field_error::{FieldError, bounded};
+use crate::object::Object;
+
+const PATH: &str = "metadata.ownerReferences";
+
+/// An owner reference. The order of its members is the order in which messages print them.
+#[derive(Serialize)]
+struct Owner<'v> {
+    #[serde(rename = "apiVersion")]
+    api_version: &'v str,
+    kind: &'v str,
+    name: &'v str,
+    uid: &'v str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    controller: Option<bool>,
+    #[serde(rename = "blockOwnerDeletion", skip_serializing_if = "Option::is_none")]
+    block_owner_deletion: Option<bool>,
+}
+
+impl<'v> Owner<'v> {
+    fn of(value: &'v Value) -> Owner<'v> {
+        let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let flag = |name| value.get(name).and_then(Value::as_bool);
+        Owner {
+            api_version: text("apiVersion"),
+            kind: text("kind"),
+            name: text("name"),
+            uid: text("uid"),
+            controller: flag("controller"),
+            block_owner_deletion: flag("blockOwnerDeletion"),
+        }
+    }
+
+    /// The version in `apiVersion`. It is empty when there is none or when the text is not a group
+    /// and version.
+    fn version(&self) -> &'v str {
+        match self.api_version.split_once('/') {
+            None => self.api_version,
+            Some((_, version)) if !version.contains('/') => version,
+            Some(_) => "",
+        }
+    }
+
+    fn errors(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if self.version().is_empty() {
+            let path = format!("{PATH}.apiVersion");
+            let detail = "version must not be empty";
+            errors.push(FieldError::invalid(path, self.api_version, detail));
+        }
+        for (member, text) in [("kind", self.kind), ("name", self.name), ("uid", self.uid)] {
+            if text.is_empty() {
+                let path = format!("{PATH}.{member}");
+                errors.push(FieldError::invalid(path, text, "must not be empty"));
+            }
+        }
+        if self.kind == "Event" && matches!(self.api_version, "v1" | "/v1") {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid_document(PATH, &document(self), detail));
+        }
+        errors
+    }
+}
+
+fn document(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The faults in owner references.
+pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
+    let Some(references) = references.and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    let owners: Vec<Owner<'_>> = references.iter().map(Owner::of).collect();
+    let mut controller: Option<&Owner<'_>> = None;
+    // The text is the same for every error and may be long, so it is built once.
+    let mut all: Option<String> = None;
+    bounded(owners.iter().flat_map(|owner| {
+        let mut errors = owner.errors();
+        match controller {
+            _ if owner.controller != Some(true) => {}
+            None => controller = Some(owner),
+            Some(first) => {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in \
+                     references for {}/{} and {}/{}",
+                    first.kind, first.name, owner.kind, owner.name
+                );
+                let shown = all.get_or_insert_with(|| document(&owners)).as_str();
+                errors.push(FieldError::invalid_document(PATH, shown, detail));
+            }
+        }
+        errors
+    }))
+}
+
+/// Drops owner references that equal an earlier one. Returns the warning for it, if any (API-207).
+pub fn deduplicate_owners(object: &mut Object) -> Vec<String> {
+    let present = object
+        .metadata()
+        .is_some_and(|m| m.contains_key("ownerReferences"));
+    if !present {
+        return Vec::new();
+    }
+    let references = object.metadata_mut().get_mut("ownerReferences");
+    let Some(references) = references.and_then(Value::as_array_mut) else {
+        return Vec::new();
+    };
+    let mut seen = HashSet::with_capacity(references.len());
+    let mut repeated: Vec<String> = Vec::new();
+    references.retain(|reference| {
+        let new = seen.insert(document(reference));
+        if !new {
+            repeated.push(Owner::of(reference).uid.to_owned());
+        }
+        new
+    });
+    if repeated.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references \
+         in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
+         duplicate UID(s) observed: {}",
+        repeated.join(", ")
+    )]
+}

@@ -1,0 +1,155 @@
+//! A Kubernetes object as a JSON tree, with access to its metadata.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// A JSON document that is an object. The order of members is not kept, because encoding sorts
+/// them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(pub Map<String, Value>);
+
+impl Object {
+    /// `kind`, empty when absent.
+    pub fn kind(&self) -> &str {
+        self.text(&["kind"])
+    }
+
+    /// `apiVersion`, empty when absent.
+    pub fn api_version(&self) -> &str {
+        self.text(&["apiVersion"])
+    }
+
+    /// Sets `kind` and `apiVersion`.
+    pub fn set_type(&mut self, kind: &str, api_version: &str) {
+        self.0.insert("kind".to_owned(), kind.into());
+        self.0.insert("apiVersion".to_owned(), api_version.into());
+    }
+
+    /// The value at a path of member names.
+    pub fn at(&self, path: &[impl AsRef<str>]) -> Option<&Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter()
+            .try_fold(self.0.get(first.as_ref())?, |value, name| {
+                value.as_object()?.get(name.as_ref())
+            })
+    }
+
+    /// The text at a path. It is empty when the value is absent or not a string.
+    pub fn text(&self, path: &[impl AsRef<str>]) -> &str {
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// `metadata`, when it is an object.
+    pub fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.0.get("metadata").and_then(Value::as_object)
+    }
+
+    /// `metadata` for changing. It is created when absent, and replaced when it is not an object,
+    /// which decoding refuses.
+    pub fn metadata_mut(&mut self) -> &mut Map<String, Value> {
+        let slot = self
+            .0
+            .entry("metadata")
+            .or_insert_with(|| Value::Object(Map::new()));
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        match slot {
+            Value::Object(map) => map,
+            _ => unreachable!("made an object above"),
+        }
+    }
+
+    /// The text of a member of `metadata`; empty when absent.
+    pub fn meta(&self, name: &str) -> &str {
+        self.metadata()
+            .and_then(|m| m.get(name))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// Sets a text member of `metadata`; empty text removes it.
+    pub fn set_meta(&mut self, name: &str, text: &str) {
+        let metadata = self.metadata_mut();
+        if text.is_empty() {
+            metadata.remove(name);
+        } else {
+            metadata.insert(name.to_owned(), text.into());
+        }
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.meta("name")
+    }
+
+    /// `metadata.namespace`.
+    pub fn namespace(&self) -> &str {
+        self.meta("namespace")
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.meta("uid")
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> &str {
+        self.meta("resourceVersion")
+    }
+
+    /// `metadata.finalizers`.
+    pub fn finalizers(&self) -> Vec<&str> {
+        self.at(&["metadata", "finalizers"])
+            .and_then(Value::as_array)
+            .map(|list| list.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default()
+    }
+
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub fn is_being_deleted(&self) -> bool {
+        !self.meta("deletionTimestamp").is_empty()
+    }
+}
+
+/// A time in the form of `metadata`: RFC 3339, whole seconds, UTC.
+pub fn whole_seconds(time: Timestamp) -> String {
+    let seconds = Timestamp::from_second(time.as_second()).unwrap_or(time);
+    seconds.to_string()
+}
+
+/// Sets the value at a path. Missing parents are created.
+pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
+    let Some((last, above)) = path.split_last() else {
+        return;
+    };
+    let mut members = &mut object.0;
+    for name in above {
+        let slot = members
+            .entry(name.as_ref().to_owned())
+            .or_insert(Value::Null);
+        if !slot.is_object() {
+            *slot = Value::Object(Map::new());
+        }
+        let Value::Object(inner) = slot else {
+            return;
+        };
+        members = inner;
+    }
+    members.insert(last.as_ref().to_owned(), value);
+}
+
+/// Removes the value at a path, if there is one.
+pub fn remove(object: &mut Object, path: &[impl AsRef<str>]) {
+    let Some((last, above)) = path.split_last() else {
+        return;
+    };
+    let mut members = &mut object.0;
+    for name in above {
+        let Some(Value::Object(inner)) = members.get_mut(name.as_ref()) else {
+            return;
+        };
+        members = inner;
+    }
+    members.remove(last.as_ref());
+}

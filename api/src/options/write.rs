@@ -1,0 +1,130 @@
+//! The options of create, update and patch (API-80, API-81).
+
+use super::{Query, is_dry_run, refuse, validate_dry_run};
+use crate::field_error::{FieldError, bounded, is_go_printable};
+use crate::status::Status;
+
+/// Longer field managers are refused (API-81).
+const MAX_FIELD_MANAGER_BYTES: usize = 128;
+
+/// `fieldValidation` (API-90).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Unknown and duplicate members are accepted silently.
+    Ignore,
+    /// They are accepted with warnings.
+    #[default]
+    Warn,
+    /// They are refused.
+    Strict,
+}
+
+/// The verb of [`WriteOptions`], for the text of a refusal (API-80).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteVerb {
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+}
+
+impl WriteVerb {
+    fn kind(self) -> &'static str {
+        match self {
+            WriteVerb::Create => "CreateOptions",
+            WriteVerb::Update => "UpdateOptions",
+            WriteVerb::Patch => "PatchOptions",
+        }
+    }
+}
+
+/// The options of create, update and patch (http.md 3.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// `dryRun=All`.
+    pub dry_run: bool,
+    /// `fieldManager`; empty when not given (see [`default_manager`]).
+    pub field_manager: String,
+    /// `fieldValidation`.
+    pub field_validation: FieldValidation,
+}
+
+impl WriteOptions {
+    /// Reads and checks the parameters (API-80, API-81).
+    ///
+    /// # Errors
+    /// 422 with the kind of the verb's options.
+    pub fn parse(query: &Query, verb: WriteVerb) -> Result<WriteOptions, Box<Status>> {
+        let dry_run = query.all("dryRun");
+        let field_manager = query.text("fieldManager");
+        let mut errors = Vec::new();
+        if verb == WriteVerb::Patch && query.first("force").is_some() {
+            let detail = "may not be specified for non-apply patch";
+            errors.push(FieldError::forbidden("force", detail));
+        }
+        errors.extend(validate_field_manager(&field_manager));
+        errors.extend(validate_dry_run(&dry_run));
+        let field_validation = match query.first("fieldValidation").unwrap_or_default() {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let supported = &["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported(
+                    "fieldValidation",
+                    other,
+                    supported,
+                ));
+                FieldValidation::Warn
+            }
+        };
+        refuse(verb.kind(), &errors)?;
+        Ok(WriteOptions {
+            dry_run: is_dry_run(&dry_run),
+            field_manager,
+            field_validation,
+        })
+    }
+}
+
+/// The field manager that a request names (API-155), if it is valid. Checked verbs refuse invalid
+/// names, and verbs that do not write record nothing else.
+pub fn field_manager(query: &Query, user_agent: &str) -> String {
+    match query.first("fieldManager") {
+        Some(named) if !named.is_empty() && validate_field_manager(named).is_empty() => {
+            named.to_owned()
+        }
+        _ => default_manager(user_agent),
+    }
+}
+
+/// The field manager of a request that names none: its User-Agent up to the first slash, cut to the
+/// maximum length (API-155).
+pub fn default_manager(user_agent: &str) -> String {
+    let name = user_agent.split('/').next().unwrap_or_default();
+    let mut manager = String::new();
+    for c in name.chars().filter(|c| is_go_printable(*c)) {
+        if manager.len() + c.len_utf8() > MAX_FIELD_MANAGER_BYTES {
+            break;
+        }
+        manager.push(c);
+    }
+    manager
+}
+
+fn validate_field_manager(manager: &str) -> Vec<FieldError> {
+    let path = "fieldManager";
+    let mut errors = Vec::new();
+    if manager.len() > MAX_FIELD_MANAGER_BYTES {
+        errors.push(FieldError::too_long(path, MAX_FIELD_MANAGER_BYTES));
+    }
+    let unprintable = manager.char_indices().filter(|(_, c)| !is_go_printable(*c));
+    errors.extend(bounded(unprintable.map(|(index, c)| {
+        let code = u32::from(c);
+        let detail = format!("invalid character U+{code:04X} (at position {index})");
+        FieldError::invalid(path, manager, detail)
+    })));
+    errors
+}

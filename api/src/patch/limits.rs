@@ -1,0 +1,94 @@
+//! Limits on the cost of the operations of a JSON patch. They are checked before an operation runs,
+//! because the library runs any operation.
+
+use json_patch::PatchOperation;
+use json_patch::jsonptr::Pointer;
+use serde_json::Value;
+
+use crate::decode::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
+
+/// The limit on the bytes of JSON that the copies of one patch may add (API-159, API-21).
+const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+
+/// The limit on steps for moving values inside lists and measuring moved values. Ten thousand
+/// insertions at the front of a long list exceed it, ordinary patches need a few steps.
+const MAX_STEPS: usize = 20_000_000;
+
+/// The cost of the operations so far.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    copied: usize,
+    copied_tree: usize,
+    steps: usize,
+}
+
+impl Limits {
+    /// Whether an operation may run on the document.
+    pub(super) fn admit(&mut self, document: &Value, operation: &PatchOperation) -> bool {
+        self.count_list(document, operation.path());
+        let fits = match operation {
+            PatchOperation::Add(add) => fits_below(&add.path, &add.value),
+            PatchOperation::Replace(replace) => fits_below(&replace.path, &replace.value),
+            PatchOperation::Copy(copy) => match document.pointer(copy.from.as_str()) {
+                Some(source) => {
+                    self.copied = self.copied.saturating_add(json_bytes(source));
+                    self.copied_tree = self.copied_tree.saturating_add(tree_bytes(source));
+                    self.copied <= MAX_COPIED_BYTES
+                        && self.copied_tree <= MAX_TREE_BYTES
+                        && fits_below(&copy.path, source)
+                }
+                None => true, // it will fail by itself
+            },
+            PatchOperation::Move(moved) => match document.pointer(moved.from.as_str()) {
+                Some(source) => {
+                    self.count_list(document, &moved.from);
+                    self.steps = self.steps.saturating_add(json_bytes(source));
+                    fits_below(&moved.path, source)
+                }
+                None => true,
+            },
+            PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
+        };
+        fits && self.steps <= MAX_STEPS
+    }
+
+    /// Counts the items that move when a list changes at a path.
+    fn count_list(&mut self, document: &Value, path: &Pointer) {
+        let parent = path
+            .parent()
+            .and_then(|parent| document.pointer(parent.as_str()));
+        if let Some(Value::Array(items)) = parent {
+            self.steps = self.steps.saturating_add(items.len());
+        }
+    }
+}
+
+/// Whether a value at a path keeps the document shallow enough to be read again.
+fn fits_below(path: &Pointer, value: &Value) -> bool {
+    MAX_DEPTH
+        .checked_sub(path.count())
+        .is_some_and(|left| !is_deeper_than(value, left))
+}
+
+/// The length of a value's JSON.
+fn json_bytes(value: &Value) -> usize {
+    /// Counts the written bytes and stores none of them.
+    struct Counter(usize);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => usize::MAX,
+    }
+}

@@ -1,0 +1,240 @@
+//! JSON patches and JSON merge patches (http.md 4.2, 4.3).
+//!
+//! This folder owns the parsing, limits and application of patches. The body of a patch and an
+//! object enter. The patched object leaves with the paths of unknown members, or a `Status` that
+//! refuses the patch. This folder must not know storage or retries.
+
+mod limits;
+mod missing;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use crate::decode::{self, BodyFormat, decode_value};
+use crate::field_error::beginning;
+use crate::object::Object;
+use crate::options::FieldValidation;
+use crate::resource::ResourceDefinition;
+use crate::status::Status;
+use limits::Limits;
+use missing::Instead;
+
+/// The maximum number of operations in a JSON patch (API-159).
+const MAX_OPERATIONS: usize = 10_000;
+
+/// The form of a patch, by its media type (http.md 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// `application/json-patch+json`.
+    Json,
+    /// `application/merge-patch+json`.
+    Merge,
+}
+
+/// A parsed patch. It can be applied again when a write is retried (API-151).
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// Operations (RFC 6902). `None` stands for an operation that fails for every object.
+    Json(Vec<Option<PatchOperation>>),
+    /// A document to merge (RFC 7386), and the paths of its duplicate members.
+    Merge(Value, Vec<String>),
+}
+
+/// The result of a patch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patched {
+    /// The object.
+    pub object: Object,
+    /// Paths of unknown members, which were dropped.
+    pub unknown: Vec<String>,
+}
+
+impl Patch {
+    /// Reads a patch.
+    ///
+    /// # Errors
+    /// 400 for an invalid patch (API-160, API-162), 413 for too many operations (API-159).
+    pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
+        let bad =
+            |why: String| Box::new(Status::bad_request(format!("error decoding patch: {why}")));
+        let (value, duplicates) = decode_value(body, BodyFormat::Json).map_err(bad)?;
+        match (kind, value) {
+            (PatchKind::Merge, value @ Value::Object(_)) => Ok(Patch::Merge(value, duplicates)),
+            (PatchKind::Merge, _) => Err(bad("a merge patch must be an object".to_owned())),
+            (PatchKind::Json, Value::Null) => Ok(Patch::Json(Vec::new())),
+            (PatchKind::Json, Value::Array(items)) if items.len() > MAX_OPERATIONS => {
+                Err(Box::new(Status::request_too_large_because(format!(
+                    "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                    items.len()
+                ))))
+            }
+            (PatchKind::Json, Value::Array(items)) => {
+                let operations: Result<Vec<_>, String> =
+                    items.into_iter().map(read_operation).collect();
+                operations.map(Patch::Json).map_err(bad)
+            }
+            (PatchKind::Json, _) => Err(bad("a JSON patch must be a list".to_owned())),
+        }
+    }
+
+    /// Paths of duplicate members, for a warning (API-156).
+    pub fn duplicates(&self) -> &[String] {
+        match self {
+            Patch::Json(_) => &[],
+            Patch::Merge(_, duplicates) => duplicates,
+        }
+    }
+
+    /// Whether the patch may read or write the object's `resourceVersion`. Then its result depends
+    /// on the version.
+    pub fn touches_version(&self) -> bool {
+        const PLACE: &str = "/metadata/resourceVersion";
+        let contains = |path: &str| PLACE.starts_with(path) || path.starts_with(PLACE);
+        match self {
+            Patch::Json(operations) => operations.iter().flatten().any(|operation| {
+                let from = match operation {
+                    PatchOperation::Copy(copy) => Some(copy.from.as_str()),
+                    PatchOperation::Move(moved) => Some(moved.from.as_str()),
+                    _ => None,
+                };
+                contains(operation.path().as_str()) || from.is_some_and(contains)
+            }),
+            Patch::Merge(document, _) => match document.get("metadata") {
+                Some(Value::Object(metadata)) => metadata.contains_key("resourceVersion"),
+                other => other.is_some(),
+            },
+        }
+    }
+
+    /// Applies the patch and checks the types of the result. A patch can remove kind and apiVersion
+    /// but not change them. Unknown members are dropped, and strict validation refuses them.
+    ///
+    /// # Errors
+    /// 422 for an operation that fails, for one that costs too much, and for a result that is not
+    /// an object of the kind (API-156, API-159 to API-162).
+    pub fn apply(
+        &self,
+        object: &Object,
+        definition: &ResourceDefinition,
+        validation: FieldValidation,
+    ) -> Result<Patched, Box<Status>> {
+        let mut patched = Value::Object(object.0.clone());
+        match self {
+            Patch::Json(operations) => apply_operations(&mut patched, operations)?,
+            Patch::Merge(document, _) => json_patch::merge(&mut patched, document),
+        }
+        finish(patched, definition, validation)
+    }
+}
+
+/// Reads one operation. An item that is not an object or has members of a wrong type makes the
+/// whole patch unreadable. An unknown or incomplete operation fails only when it runs (API-160).
+fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
+    let members = match &item {
+        Value::Object(members) => members,
+        Value::Null => return Ok(None),
+        _ => return Err("an operation of a JSON patch must be an object".to_owned()),
+    };
+    for name in ["op", "path", "from"] {
+        let value = members.get(name).unwrap_or(&Value::Null);
+        if !value.is_string() && !value.is_null() {
+            return Err(format!("\"{name}\" of an operation must be a string"));
+        }
+    }
+    let mut item = item;
+    if let Value::Object(members) = &mut item {
+        // A missing value is null, as in Go.
+        members.entry("value").or_insert(Value::Null);
+    }
+    Ok(serde_json::from_value(item).ok())
+}
+
+fn apply_operations(
+    document: &mut Value,
+    operations: &[Option<PatchOperation>],
+) -> Result<(), Box<Status>> {
+    let mut limits = Limits::default();
+    for operation in operations {
+        let carried_out = operation.as_ref().is_some_and(|operation| {
+            let missing = missing::instead(document, operation);
+            let operation = match &missing {
+                Instead::Nothing => return true,
+                Instead::Of(other) => other,
+                Instead::Itself => operation,
+            };
+            limits.admit(document, operation)
+                // A failed operation needs no undo, because the document is a copy that is
+                // discarded.
+                && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
+        });
+        if !carried_out {
+            return Err(Box::new(Status::patch_failed()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the result of a patch.
+fn finish(
+    patched: Value,
+    definition: &ResourceDefinition,
+    validation: FieldValidation,
+) -> Result<Patched, Box<Status>> {
+    // A refusal shows the document before unknown members are dropped.
+    let whole = (validation == FieldValidation::Strict).then(|| beginning(&patched));
+    let members = match patched {
+        Value::Object(members) => members,
+        other => {
+            let why = "the result is not an object";
+            return Err(Box::new(Status::patch_result_invalid(other, why)));
+        }
+    };
+    let mut object = Object(members);
+    let unknown = match check_result(&mut object, definition) {
+        Ok(unknown) => unknown,
+        Err(why) => {
+            let shown = Value::Object(object.0);
+            return Err(Box::new(Status::patch_result_invalid(shown, &why)));
+        }
+    };
+    match whole {
+        Some(whole) if !unknown.is_empty() => {
+            let faults: Vec<String> = decode::unknown_fields(&unknown).collect();
+            let why = format!("strict decoding error: {}", faults.join(", "));
+            Err(Box::new(Status::patch_result_invalid(whole, &why)))
+        }
+        _ => Ok(Patched { object, unknown }),
+    }
+}
+
+/// The paths of unknown members that were dropped.
+fn check_result(
+    object: &mut Object,
+    definition: &ResourceDefinition,
+) -> Result<Vec<String>, String> {
+    let own_version = definition.api_version();
+    for (name, wanted) in [("kind", &definition.kind), ("apiVersion", &own_version)] {
+        match object.0.get(name) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) if text.is_empty() || text == wanted => {}
+            Some(_) => return Err(format!("{name} of the result must be {wanted}")),
+        }
+    }
+    object.set_type(&definition.kind, &own_version);
+    let schema = &definition.placeholder_schema;
+    let unknown = schema.normalize(object, &definition.kind)?;
+    if object
+        .0
+        .values()
+        .any(|value| decode::is_deeper_than(value, decode::MAX_DEPTH - 1))
+    {
+        return Err(format!(
+            "the result is nested deeper than {} levels",
+            decode::MAX_DEPTH
+        ));
+    }
+    Ok(unknown)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,417 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::options::FieldValidation;
+use crate::samples::{configmaps, object};
+use crate::status::StatusReason;
+
+fn parsed(kind: PatchKind, body: &str) -> Result<Patch, Box<Status>> {
+    Patch::parse(kind, body.as_bytes())
+}
+
+fn configmap() -> Object {
+    object(
+        r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","labels":{"l":"1"},
+        "finalizers":["ex.com/a"]},"data":{"k":"1","m":"1"}}"#,
+    )
+}
+
+fn applied(kind: PatchKind, body: &str) -> Result<Value, Box<Status>> {
+    let patch = parsed(kind, body).unwrap();
+    let result = patch.apply(&configmap(), &configmaps(), FieldValidation::Warn);
+    result.map(|patched| Value::Object(patched.object.0))
+}
+
+fn by_json(body: &str) -> Result<Value, Box<Status>> {
+    applied(PatchKind::Json, body)
+}
+
+fn by_merge(body: &str) -> Result<Value, Box<Status>> {
+    applied(PatchKind::Merge, body)
+}
+
+/// API-161: the operations of RFC 6902.
+#[test]
+fn json_patches_change_what_they_name() {
+    let patched = by_json(
+        r#"[{"op":"test","path":"/data/k","value":"1"},
+        {"op":"replace","path":"/data/k","value":"2"},
+        {"op":"add","path":"/data/n","value":"3"},
+        {"op":"copy","from":"/data/n","path":"/data/p"},
+        {"op":"move","from":"/data/m","path":"/data/q"},
+        {"op":"remove","path":"/metadata/labels/l"},
+        {"op":"add","path":"/metadata/labels/ex.com~1x","value":"~"},
+        {"op":"add","path":"/metadata/finalizers/-","value":"ex.com/z"},
+        {"op":"add","path":"/metadata/finalizers/0","value":"ex.com/0"}]"#,
+    )
+    .unwrap();
+    assert_eq!(
+        patched["data"],
+        json!({"k": "2", "n": "3", "p": "3", "q": "1"})
+    );
+    assert_eq!(patched["metadata"]["labels"], json!({"ex.com/x": "~"}));
+    let finalizers = json!(["ex.com/0", "ex.com/a", "ex.com/z"]);
+    assert_eq!(patched["metadata"]["finalizers"], finalizers);
+    assert_eq!(by_json("[]").unwrap(), Value::Object(configmap().0));
+    assert_eq!(by_json("null").unwrap(), Value::Object(configmap().0));
+}
+
+/// API-160: the message is the same for every failure.
+#[test]
+fn an_operation_that_fails_fails_the_patch() {
+    let operations = [
+        r#"{"op":"test","path":"/data/k","value":"2"}"#,
+        r#"{"op":"test","path":"/data/k","value":1}"#,
+        r#"{"op":"remove","path":"/data/none"}"#,
+        r#"{"op":"remove","path":""}"#,
+        r#"{"op":"add","path":"/none/below","value":"1"}"#,
+        r#"{"op":"add","path":"/metadata/finalizers/5","value":"1"}"#,
+        r#"{"op":"move","from":"/data/none","path":"/data/x"}"#,
+        r#"{"op":"move","from":"/data","path":"/data/x"}"#,
+        r#"{"op":"add","path":"data","value":"1"}"#,
+        r#"{"op":"test","path":"/data/none","value":"1"}"#,
+        r#"{"op":"test","path":"/none/none"}"#,
+        r#"{"op":"replace","path":"/none/none","value":"1"}"#,
+        r#"{"op":"replace","path":"/metadata/finalizers/5","value":"a/b"}"#,
+        r#"{"op":"copy","from":"/none/none","path":"/data/x"}"#,
+        r#"{"op":"add","value":"1"}"#,
+        r#"{"op":"frob","path":"/data"}"#,
+        "{}",
+        "null",
+    ];
+    for operation in operations {
+        let patch = format!(r#"[{{"op":"add","path":"/data/x","value":"1"}},{operation}]"#);
+        assert_eq!(
+            *by_json(&patch).unwrap_err(),
+            Status::patch_failed(),
+            "{operation}"
+        );
+    }
+    let failed = Status::patch_failed();
+    assert_eq!((failed.code, failed.reason), (422, StatusReason::INVALID));
+    let message = "the server rejected our request due to an error in our request";
+    assert_eq!(failed.message, message);
+}
+
+/// API-161: a missing member counts as null in replace, test and copy.
+#[test]
+fn missing_members_are_null() {
+    let replaced = by_json(r#"[{"op":"replace","path":"/data/new","value":"1"}]"#).unwrap();
+    assert_eq!(replaced["data"]["new"], "1");
+    for test in [
+        r#"[{"op":"test","path":"/data/new","value":null}]"#,
+        r#"[{"op":"test","path":"/data/new"}]"#,
+    ] {
+        assert_eq!(
+            by_json(test).unwrap(),
+            Value::Object(configmap().0),
+            "{test}"
+        );
+    }
+    let copied = by_json(r#"[{"op":"copy","from":"/data/none","path":"/data/new"}]"#).unwrap();
+    assert_eq!(copied["data"]["new"], "");
+    let added = by_json(r#"[{"op":"add","path":"/data/k"}]"#).unwrap();
+    assert_eq!(added["data"]["k"], "");
+}
+
+/// API-160, API-162: bodies that are not patches.
+#[test]
+fn documents_that_are_no_patch_are_a_400() {
+    let json_bodies = [
+        "",
+        "[",
+        "1",
+        "\"text\"",
+        "{}",
+        r#"{"op":"remove"}"#,
+        "[] x",
+        "[1]",
+        "[[]]",
+        r#"[{"op":5,"path":"/x"}]"#,
+        r#"[{"op":"add","path":5}]"#,
+    ];
+    for body in json_bodies {
+        let status = parsed(PatchKind::Json, body).unwrap_err();
+        assert_eq!(
+            (status.code, status.reason),
+            (400, StatusReason::BAD_REQUEST),
+            "{body}"
+        );
+        assert!(
+            status.message.starts_with("error decoding patch: "),
+            "{}",
+            status.message
+        );
+    }
+    for body in ["", "{", "1", "[]", "null", "\"x\"", "{} x"] {
+        let status = parsed(PatchKind::Merge, body).unwrap_err();
+        assert_eq!(
+            (status.code, status.reason),
+            (400, StatusReason::BAD_REQUEST),
+            "{body}"
+        );
+    }
+}
+
+/// API-159.
+#[test]
+fn the_number_of_operations_is_limited() {
+    let many = |count: usize| {
+        let one = r#"{"op":"test","path":"/data/k","value":"1"}"#;
+        format!("[{}]", vec![one; count].join(","))
+    };
+    assert!(by_json(&many(10_000)).is_ok());
+    let status = parsed(PatchKind::Json, &many(10_001)).unwrap_err();
+    assert_eq!(
+        (status.code, status.reason),
+        (413, StatusReason::REQUEST_ENTITY_TOO_LARGE)
+    );
+    assert_eq!(
+        status.message,
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got \
+         10001"
+    );
+}
+
+/// API-159: copies may add 3 MiB in total.
+#[test]
+fn the_growth_by_copies_is_limited() {
+    let text = "x".repeat(400_000);
+    let copies = |count: usize| {
+        let copies: String = (0..count)
+            .map(|i| format!(r#",{{"op":"copy","from":"/data/big","path":"/data/b{i}"}}"#))
+            .collect();
+        format!(r#"[{{"op":"add","path":"/data/big","value":"{text}"}}{copies}]"#)
+    };
+    assert!(by_json(&copies(7)).is_ok());
+    assert_eq!(*by_json(&copies(8)).unwrap_err(), Status::patch_failed());
+    // Each operation doubles the document: 22 operations would make hundreds of megabytes.
+    let doubling: String = (0..22)
+        .map(|i| format!(r#",{{"op":"copy","from":"/x","path":"/x/{i}"}}"#))
+        .collect();
+    let patch = format!(
+        r#"[{{"op":"add","path":"/x","value":{{"y":"{}"}}}}{doubling}]"#,
+        "y".repeat(100)
+    );
+    assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
+}
+
+/// The result of a patch must be shallow enough to be read again and to be dropped.
+#[test]
+fn the_depth_that_a_patch_builds_is_limited() {
+    let nested = format!("{}{}", "[".repeat(95), "]".repeat(95));
+    let deep = |path: &str| format!(r#"[{{"op":"add","path":"{path}","value":{nested}}}]"#);
+    assert!(by_json(&deep("/x")).is_ok());
+    let below = r#"[{"op":"add","path":"/a","value":{"b":{"c":{"d":{"e":{}}}}}},"#;
+    let patch = format!("{below}{}", &deep("/a/b/c/d/e/f")[1..]);
+    assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
+    // Each copy puts the whole document one level deeper into itself.
+    let wrap: String = (0..500)
+        .map(|_| r#",{"op":"copy","from":"/x","path":"/x/y"}"#)
+        .collect();
+    let patch = format!(r#"[{{"op":"add","path":"/x","value":{{}}}}{wrap}]"#);
+    assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
+    let moves: String = (1..500)
+        .map(|i| {
+            let new = format!(r#"{{"op":"add","path":"/y{i}","value":{{}}}}"#);
+            let before = i - 1;
+            format!(r#",{new},{{"op":"move","from":"/y{before}","path":"/y{i}/z"}}"#)
+        })
+        .collect();
+    let patch = format!(r#"[{{"op":"add","path":"/y0","value":{{}}}}{moves}]"#);
+    assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
+    let merged = format!(
+        r#"{{"x":{}{}}}"#,
+        r#"{"x":"#.repeat(98),
+        "{}".to_owned() + &"}".repeat(98)
+    );
+    assert!(by_merge(&merged).is_ok());
+}
+
+/// Ten thousand insertions at the front of a long list would take seconds.
+#[test]
+fn the_work_inside_lists_is_limited() {
+    let long = format!("[{}0]", "0,".repeat(300_000));
+    let inserts = |count: usize| {
+        let insert = r#",{"op":"add","path":"/x/0","value":1}"#.repeat(count);
+        format!(r#"[{{"op":"add","path":"/x","value":{long}}}{insert}]"#)
+    };
+    assert!(by_json(&inserts(50)).is_ok());
+    assert_eq!(
+        *by_json(&inserts(5_000)).unwrap_err(),
+        Status::patch_failed()
+    );
+}
+
+/// API-162.
+#[test]
+fn merge_patches_merge_and_delete() {
+    let patched = by_merge(
+        r#"{"metadata":{"labels":{"l":null,"x":"2"},"finalizers":["ex.com/b"]},
+        "data":{"k":null,"n":"3"},"immutable":true}"#,
+    )
+    .unwrap();
+    assert_eq!(patched["data"], json!({"m": "1", "n": "3"}));
+    assert_eq!(patched["metadata"]["labels"], json!({"x": "2"}));
+    assert_eq!(patched["metadata"]["finalizers"], json!(["ex.com/b"]));
+    assert_eq!(patched["immutable"], json!(true));
+    assert_eq!(by_merge("{}").unwrap(), Value::Object(configmap().0));
+    let gone = by_merge(r#"{"data":null,"none":null,"metadata":{"labels":null}}"#).unwrap();
+    assert_eq!(gone.get("data"), None);
+    assert_eq!(gone["metadata"].get("labels"), None);
+}
+
+/// API-156: the last of two equal members is used, and the patch lists them.
+#[test]
+fn duplicate_members_of_a_merge_patch_are_reported() {
+    let patch = parsed(PatchKind::Merge, r#"{"data":{"a":"1","a":"2"}}"#).unwrap();
+    assert_eq!(patch.duplicates(), ["data.a"]);
+    let patched = patch
+        .apply(&configmap(), &configmaps(), FieldValidation::Warn)
+        .unwrap();
+    assert_eq!(patched.object.text(&["data", "a"]), "2");
+    assert_eq!(parsed(PatchKind::Json, "[]").unwrap().duplicates(), [""; 0]);
+}
+
+/// API-161, API-162: a result of a wrong type is a 422 at `patch` that names no kind.
+#[test]
+fn results_must_be_objects_of_the_kind() {
+    let merges = [
+        r#"{"data":5}"#,
+        r#"{"data":{"a":5}}"#,
+        r#"{"metadata":"x"}"#,
+        r#"{"metadata":{"labels":5}}"#,
+        r#"{"metadata":{"generation":"x"}}"#,
+        r#"{"immutable":"x"}"#,
+        r#"{"binaryData":{"a":"!"}}"#,
+        r#"{"kind":"Secret"}"#,
+        r#"{"kind":5}"#,
+        r#"{"apiVersion":"v2"}"#,
+    ];
+    for merge in merges {
+        let status = by_merge(merge).unwrap_err();
+        assert_eq!(
+            (status.code, status.reason),
+            (422, StatusReason::INVALID),
+            "{merge}"
+        );
+        assert!(
+            status
+                .message
+                .starts_with(" \"\" is invalid: patch: Invalid value: \"{")
+        );
+        let details = status.details.unwrap();
+        assert_eq!((details.kind.as_str(), details.name.as_str()), ("", ""));
+        assert_eq!(details.causes.len(), 1);
+        assert_eq!(details.causes[0].field, "patch");
+        assert_eq!(details.causes[0].reason, "FieldValueInvalid");
+    }
+    let number = by_json(r#"[{"op":"replace","path":"","value":5}]"#).unwrap_err();
+    assert_eq!(number.code, 422);
+}
+
+/// Kind and apiVersion are restored when a patch removes them. Null texts become empty.
+#[test]
+fn what_a_patch_leaves_out_is_filled_in() {
+    let same = by_merge(r#"{"kind":null,"apiVersion":null}"#).unwrap();
+    assert_eq!(same, Value::Object(configmap().0));
+    let empty = by_json(r#"[{"op":"replace","path":"","value":{}}]"#).unwrap();
+    assert_eq!(empty, json!({"kind": "ConfigMap", "apiVersion": "v1"}));
+    let null = by_json(r#"[{"op":"add","path":"/data/x","value":null}]"#).unwrap();
+    assert_eq!(null["data"]["x"], "");
+    let no_metadata = by_merge(r#"{"metadata":null}"#).unwrap();
+    assert_eq!(no_metadata.get("metadata"), None);
+}
+
+fn operation() -> impl Strategy<Value = Value> {
+    let path = "(/(data|metadata|labels|k|m|x|0|-|finalizers)){0,4}";
+    let op = prop_oneof!["add", "remove", "replace", "move", "copy", "test", "other"];
+    let value = prop_oneof![
+        Just(json!({"x": {}})),
+        Just(json!("1")),
+        Just(json!([1])),
+        Just(json!(null))
+    ];
+    (op, path, path, value).prop_map(
+        |(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}),
+    )
+}
+
+proptest! {
+    /// API-160: any list of operations gives an object of the kind or a 422, and gives it again.
+    #[test]
+    fn any_operations_give_an_object_or_a_422(
+        operations in prop::collection::vec(operation(), 0..12),
+    ) {
+        let body = Value::Array(operations).to_string();
+        match by_json(&body) {
+            Ok(patched) => {
+                prop_assert_eq!(&patched["kind"], "ConfigMap");
+                prop_assert!(!decode::is_deeper_than(&patched, decode::MAX_DEPTH));
+            }
+            Err(status) => prop_assert_eq!(status.code, 422),
+        }
+    }
+
+    /// API-162, RFC 7386: applying a merge patch twice changes nothing more.
+    #[test]
+    fn merging_twice_is_merging_once(
+        data in prop::collection::btree_map("[a-e]", prop_oneof![Just(json!(null)), "[a-c]".prop_map(Value::from)], 0..5),
+    ) {
+        let patch = Patch::parse(PatchKind::Merge, json!({"data": data}).to_string().as_bytes()).unwrap();
+        let once = patch.apply(&configmap(), &configmaps(), FieldValidation::Warn).unwrap();
+        let twice = patch.apply(&once.object, &configmaps(), FieldValidation::Warn).unwrap();
+        prop_assert_eq!(once, twice);
+    }
+
+    /// API-160: no bytes cause a panic.
+    #[test]
+    fn any_bytes_are_a_patch_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40), text in "[\\[\\]{}\":,a-z0-9]{0,40}") {
+        for kind in [PatchKind::Json, PatchKind::Merge] {
+            let _ = Patch::parse(kind, &bytes);
+            let _ = Patch::parse(kind, text.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_patch_touches_the_version_if_its_result_may_depend_on_it() {
+    let touches = |kind, body: &str| {
+        Patch::parse(kind, body.as_bytes())
+            .unwrap()
+            .touches_version()
+    };
+    for (body, expected) in [
+        (r#"{"data":{"resourceVersion":"1"}}"#, false),
+        (r#"{"metadata":{"labels":{"a":"b"}}}"#, false),
+        (r#"{"metadata":{"resourceVersion":"7"}}"#, true),
+        (r#"{"metadata":{"resourceVersion":null}}"#, true),
+        (r#"{"metadata":null}"#, true),
+    ] {
+        assert_eq!(touches(PatchKind::Merge, body), expected, "{body}");
+    }
+    for (operation, expected) in [
+        (
+            r#""op":"add","path":"/metadata/labels/a","value":"b""#,
+            false,
+        ),
+        (r#""op":"test","path":"/data/k","value":"v""#, false),
+        (r#""op":"copy","from":"/data/a","path":"/data/b""#, false),
+        (
+            r#""op":"test","path":"/metadata/resourceVersion","value":"7""#,
+            true,
+        ),
+        (r#""op":"remove","path":"/metadata/resourceVersion""#, true),
+        (
+            r#""op":"copy","from":"/metadata/resourceVersion","path":"/data/k""#,
+            true,
+        ),
+        (r#""op":"move","from":"/metadata","path":"/data""#, true),
+        (r#""op":"copy","from":"","path":"/data""#, true),
+        (r#""op":"replace","path":"","value":{}"#, true),
+    ] {
+        let body = format!("[{{{operation}}}]");
+        assert_eq!(touches(PatchKind::Json, &body), expected, "{body}");
+    }
+}

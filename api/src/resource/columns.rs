@@ -1,0 +1,81 @@
+//! Columns of Tables (API-68).
+
+use serde_json::Value;
+
+use super::FieldPath;
+use crate::object::Object;
+
+/// A column of a Table (API-68).
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Heading.
+    pub name: String,
+    /// `string`, `integer`, `boolean`, …
+    pub kind: String,
+    /// `name` for the first column of most, `""` otherwise.
+    pub format: String,
+    /// 0 is always shown, 1 only with `-o wide`.
+    pub priority: u8,
+    /// A description of the column.
+    pub description: String,
+    /// The computation of a cell.
+    pub cell: Cell,
+}
+
+impl Column {
+    /// A text column that is always shown.
+    pub fn text(name: &str, description: &str, cell: Cell) -> Column {
+        Column {
+            name: name.to_owned(),
+            kind: "string".to_owned(),
+            format: String::new(),
+            priority: 0,
+            description: description.to_owned(),
+            cell,
+        }
+    }
+
+    /// The first column of every Table.
+    pub fn name() -> Column {
+        let description = "Name of the object, unique within its namespace.";
+        Column {
+            format: "name".to_owned(),
+            ..Column::text("Name", description, Cell::Name)
+        }
+    }
+
+    /// Time since creation.
+    pub fn age() -> Column {
+        Column::text("Age", "Time since the object was created.", Cell::Age)
+    }
+}
+
+/// The computation of a Table's cell from an object (API-76, API-77, API-218).
+#[derive(Clone)]
+pub enum Cell {
+    /// `metadata.name`.
+    Name,
+    /// Time since creation in short human form.
+    Age,
+    /// Creation time as RFC 3339 text.
+    CreatedAt,
+    /// The text at a path; an empty text when it is absent.
+    Text(FieldPath),
+    /// The total number of members of the maps or lists at these paths.
+    Count(Vec<FieldPath>),
+    /// Anything else.
+    Computed(fn(&Object, jiff::Timestamp) -> Value),
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Name => f.write_str("Name"),
+            Cell::Age => f.write_str("Age"),
+            Cell::CreatedAt => f.write_str("CreatedAt"),
+            Cell::Text(path) => write!(f, "Text({path})"),
+            Cell::Count(paths) => write!(f, "Count({paths:?})"),
+            Cell::Computed(_) => f.write_str("Computed"),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Resource definitions as data.
+//!
+//! This folder owns the description of a kind: its names, verbs, rules, strategies and columns. A
+//! definition is a value that is built at run time, and built-in and custom resources have the same
+//! type. Parts of objects enter through the functions of a definition, changed objects and field
+//! errors leave. This folder must not know I/O or storage.
+
+mod columns;
+mod conversion;
+mod path;
+mod strategy;
+mod verb;
+
+use crate::group_version_kind::GroupVersionKind;
+use crate::object::Object;
+use crate::placeholder_schema::PlaceholderSchema;
+use crate::schema::ObjectType;
+
+pub use columns::{Cell, Column};
+pub use conversion::ConversionStrategy;
+pub use path::FieldPath;
+pub use strategy::{CreateStrategy, DeleteStrategy, UpdateStrategy};
+pub use verb::Verb;
+
+/// Whether objects of a resource live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResourceScope {
+    /// One set of objects for the whole server.
+    Cluster,
+    /// One set of objects in each namespace.
+    Namespaced,
+}
+
+/// The rule for names (API-201).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRule {
+    /// A DNS subdomain of at most 253 characters.
+    DnsSubdomain,
+    /// A DNS label of at most 63 characters.
+    DnsLabel,
+    /// Any valid segment of a path (API-200).
+    PathSegment,
+}
+
+/// The rule for increasing `metadata.generation` (API-197).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GenerationRule {
+    /// Never. A value in the body of a create is kept.
+    None,
+    /// It is 1 on create and increases when a value at one of these paths changes.
+    OnChangeOf(Vec<FieldPath>),
+}
+
+/// The common metadata rules that a kind's own validation repeats on update. This only affects the
+/// number and order of causes, because every repetition is a separate cause (API-148).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateChecks {
+    /// None (events).
+    None,
+    /// The rules for changes (leases, deployments).
+    Changes,
+    /// The rules for changes, then those for every object (most kinds).
+    ChangesThenObject,
+    /// The rules for every object, then those for changes (namespaces, nodes).
+    ObjectThenChanges,
+}
+
+/// The meaning of an unspecified propagation policy on delete (API-114).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultPropagation {
+    /// Dependents are collected in the background.
+    Background,
+    /// Dependents are kept.
+    Orphan,
+    /// No collection at all (events).
+    Unsupported,
+}
+
+/// A subresource: a path below an object that reads the object and changes a part of it.
+#[derive(Clone)]
+pub struct Subresource {
+    /// Its name in the path: `status`.
+    pub name: String,
+    /// Verbs, sorted.
+    pub verbs: Vec<Verb>,
+    /// The rules for updates through it.
+    pub update: UpdateStrategy,
+}
+
+/// A field for field selectors (http.md 6.3), in addition to `metadata.name` and
+/// `metadata.namespace`. The first path with a non-empty text gives its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectableField {
+    /// The label in the selector: `spec.nodeName`.
+    pub label: String,
+    /// Paths into the object.
+    pub paths: Vec<FieldPath>,
+    /// The value when no path has one: `false` for booleans, which are never absent.
+    pub absent: String,
+    /// Whether watch caches keep an index, so that a list that demands a value reads only the
+    /// objects that have it. Worth it where clients list few of many objects by this field.
+    pub indexed: bool,
+}
+
+impl SelectableField {
+    /// A field with text at one of these paths, written with dots.
+    pub fn text(label: &str, paths: &[&str]) -> SelectableField {
+        SelectableField {
+            label: label.to_owned(),
+            paths: FieldPath::list(paths),
+            absent: String::new(),
+            indexed: false,
+        }
+    }
+
+    /// The same field with an index.
+    pub fn indexed(self) -> SelectableField {
+        SelectableField {
+            indexed: true,
+            ..self
+        }
+    }
+
+    /// A boolean field at the path of its label. It is false when absent.
+    pub fn flag(label: &str) -> SelectableField {
+        SelectableField {
+            absent: "false".to_owned(),
+            ..SelectableField::text(label, &[label])
+        }
+    }
+}
+
+/// Everything the daemon knows of a resource.
+#[derive(Clone)]
+pub struct ResourceDefinition {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// The served version. Another version of the resource is another definition.
+    pub version: String,
+    /// `ConfigMap`.
+    pub kind: String,
+    /// `configmaps`.
+    pub plural: String,
+    /// `configmap`.
+    pub singular: String,
+    /// `cm`.
+    pub short_names: Vec<String>,
+    /// `all`.
+    pub categories: Vec<String>,
+    /// Scope.
+    pub scope: ResourceScope,
+    /// Verbs, sorted.
+    pub verbs: Vec<Verb>,
+    /// Subresources, sorted by name.
+    pub subresources: Vec<Subresource>,
+    /// Path below the store's prefix, `services/specs` for services (KV-1, KV-2).
+    pub key_prefix: String,
+    /// How objects are converted into the other versions that are stored below the same keys.
+    pub conversion: ConversionStrategy,
+    /// The rule for names.
+    pub name_rule: NameRule,
+    /// Generation.
+    pub generation: GenerationRule,
+    /// PUT creates what is absent (http.md 6.2, CoU).
+    pub create_on_update: bool,
+    /// PUT without a version overwrites (http.md 6.2, UU).
+    pub unconditional_update: bool,
+    /// DELETE answers with the object instead of a Status (API-109).
+    pub returns_deleted: bool,
+    /// Finalizers must be standard or fully qualified (API-205).
+    pub strict_finalizers: bool,
+    /// Which common metadata rules the kind's own validation repeats on update.
+    pub update_checks: UpdateChecks,
+    /// Default propagation policy.
+    pub propagation: DefaultPropagation,
+    /// The lifetime of its objects.
+    pub lifetime: Lifetime,
+    /// Fills in what a writer left out, after decoding and after patches (http.md 7). Doing it twice
+    /// changes nothing.
+    pub defaults: Option<fn(&mut Object)>,
+    /// The rules for creating an object.
+    pub create: CreateStrategy,
+    /// The rules for updating an object at its own endpoint.
+    pub update: UpdateStrategy,
+    /// The rules for deleting an object.
+    pub delete: DeleteStrategy,
+    /// Fields for field selectors.
+    pub selectable_fields: Vec<SelectableField>,
+    /// Whether `metadata.namespace` is a separate field selector (API-215).
+    pub selects_namespace: bool,
+    /// Columns of its Tables.
+    pub columns: Vec<Column>,
+    /// The type of its objects, if it is known. So far OpenAPI documents show it.
+    pub object_type: Option<ObjectType>,
+    /// What is checked of its members until schemas do it.
+    pub placeholder_schema: PlaceholderSchema,
+}
+
+/// The lifetime of an object that nobody deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// For ever.
+    Unlimited,
+    /// The configured retention of events, counted from the last change (OP-4).
+    OfEvents,
+}
+
+impl std::fmt::Debug for ResourceDefinition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} in {}", self.qualified(), self.version)
+    }
+}
+
+impl ResourceDefinition {
+    /// The selectable fields that are indexed, by their place in the list.
+    pub fn indexed_fields(&self) -> Vec<u32> {
+        let fields = (0..).zip(&self.selectable_fields);
+        fields
+            .filter_map(|(place, field)| field.indexed.then_some(place))
+            .collect()
+    }
+
+    /// A resource with names and the properties of most kinds: every verb, namespaced, stored below
+    /// its plural.
+    pub fn named(group: &str, version: &str, kind: &str, plural: &str) -> ResourceDefinition {
+        ResourceDefinition {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            singular: kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            scope: ResourceScope::Namespaced,
+            verbs: Verb::ALL.to_vec(),
+            subresources: Vec::new(),
+            key_prefix: plural.to_owned(),
+            conversion: ConversionStrategy::default(),
+            name_rule: NameRule::DnsSubdomain,
+            generation: GenerationRule::None,
+            create_on_update: false,
+            unconditional_update: true,
+            returns_deleted: false,
+            strict_finalizers: true,
+            update_checks: UpdateChecks::ChangesThenObject,
+            propagation: DefaultPropagation::Background,
+            lifetime: Lifetime::Unlimited,
+            defaults: None,
+            create: CreateStrategy::default(),
+            update: UpdateStrategy::default(),
+            delete: DeleteStrategy::default(),
+            selectable_fields: Vec::new(),
+            selects_namespace: true,
+            columns: vec![Column::name(), Column::age()],
+            object_type: None,
+            placeholder_schema: PlaceholderSchema::default(),
+        }
+    }
+
+    /// Its kind with group and version.
+    pub fn group_version_kind(&self) -> GroupVersionKind<'_> {
+        GroupVersionKind {
+            group: &self.group,
+            version: &self.version,
+            kind: &self.kind,
+        }
+    }
+
+    /// `v1` or `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `configmaps` or `deployments.apps`, as messages and metrics name it.
+    pub fn qualified(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.scope == ResourceScope::Namespaced
+    }
+
+    /// Whether this resource has this plural in this group.
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    /// A subresource by its name in the path.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|known| known.name == name)
+    }
+}

@@ -1,0 +1,187 @@
+//! The grammar of field selectors (API-87): `a=b`, `a==b`, `a!=b`, joined by commas. Backslashes
+//! escape `\`, `,` and `=` inside values.
+
+use actors::object::AttributesRef;
+use smol_str::SmolStr;
+
+use crate::resource::ResourceDefinition;
+
+/// A requirement on a field.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FieldRequirement {
+    target: Target,
+    negated: bool,
+    value: SmolStr,
+}
+
+/// The attribute of an object that a requirement checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// `metadata.name`.
+    Name,
+    /// `metadata.namespace`.
+    Namespace,
+    /// The selectable field at this index of the definition.
+    Field(u16),
+}
+
+impl FieldRequirement {
+    pub(super) fn exact(target: Target, value: &str) -> FieldRequirement {
+        FieldRequirement {
+            target,
+            negated: false,
+            value: value.into(),
+        }
+    }
+
+    /// The exact value that this requirement demands of the target, if any.
+    pub(super) fn demands(&self, target: Target) -> Option<&str> {
+        (self.target == target && !self.negated).then_some(self.value.as_str())
+    }
+
+    /// The index and the exact value, if this requirement is about a selectable field of the
+    /// resource.
+    pub(super) fn demanded_field(&self) -> Option<(usize, &str)> {
+        match self.target {
+            Target::Field(place) if !self.negated => Some((place.into(), &self.value)),
+            Target::Field(_) | Target::Name | Target::Namespace => None,
+        }
+    }
+
+    pub(super) fn selects(&self, attributes: AttributesRef<'_>) -> bool {
+        let actual = match self.target {
+            Target::Name => attributes.name(),
+            Target::Namespace => attributes.namespace(),
+            Target::Field(place) => attributes.field(usize::from(place)),
+        };
+        (actual == self.value) != self.negated
+    }
+
+    /// Adds the requirement to an identity. No label selector contains the leading semicolon.
+    pub(super) fn describe(&self, text: &mut String) {
+        text.push(';');
+        match self.target {
+            Target::Name => text.push_str("name"),
+            Target::Namespace => text.push_str("namespace"),
+            Target::Field(place) => text.push_str(&place.to_string()),
+        }
+        text.push_str(if self.negated { "!=" } else { "=" });
+        for c in self.value.chars() {
+            if matches!(c, '\\' | ';') {
+                text.push('\\');
+            }
+            text.push(c);
+        }
+    }
+}
+
+/// Parses a field selector.
+///
+/// # Errors
+/// The fault in the selector.
+pub(super) fn parse(
+    text: &str,
+    definition: &ResourceDefinition,
+) -> Result<Vec<FieldRequirement>, String> {
+    let mut requirements = Vec::new();
+    for term in split_terms(text)
+        .into_iter()
+        .filter(|term| !term.is_empty())
+    {
+        let (label, negated, value) = split_term(term)
+            .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
+        let value = unescape(value)?;
+        // An empty term demands nothing.
+        if label.is_empty() && value.is_empty() {
+            continue;
+        }
+        requirements.push(FieldRequirement {
+            target: resolve(label, definition)?,
+            negated,
+            value: value.into(),
+        });
+    }
+    Ok(requirements)
+}
+
+/// The terms between unescaped commas.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                terms.push(text.get(start..at).unwrap_or_default());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(text.get(start..).unwrap_or_default());
+    terms
+}
+
+/// The label, whether the term is negated, and the value, split at the first operator.
+fn split_term(term: &str) -> Option<(&str, bool, &str)> {
+    let at = term.char_indices().map(|(at, _)| at).find(|at| {
+        let rest = term.get(*at..).unwrap_or_default();
+        rest.starts_with("!=") || rest.starts_with('=')
+    })?;
+    let (label, rest) = term.split_at(at);
+    let (negated, value) = match (rest.strip_prefix("!="), rest.strip_prefix("==")) {
+        (Some(value), _) => (true, value),
+        (None, Some(value)) => (false, value),
+        (None, None) => (false, rest.strip_prefix('=')?),
+    };
+    Some((label, negated, value))
+}
+
+fn unescape(value: &str) -> Result<String, String> {
+    let mut plain = String::with_capacity(value.len());
+    let mut rest = value.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => match rest.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => plain.push(escaped),
+                other => {
+                    let sequence: String = other.into_iter().collect();
+                    return Err(format!(
+                        "invalid field selector: invalid escape sequence: \\{sequence}"
+                    ));
+                }
+            },
+            ',' | '=' => {
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(c)
+                ));
+            }
+            other => plain.push(other),
+        }
+    }
+    Ok(plain)
+}
+
+/// The attribute with this label, if the resource can be selected by it (API-86, API-215).
+fn resolve(label: &str, definition: &ResourceDefinition) -> Result<Target, String> {
+    match label {
+        "metadata.name" => return Ok(Target::Name),
+        "metadata.namespace" if definition.selects_namespace => return Ok(Target::Namespace),
+        _ => {}
+    }
+    let own = &definition.selectable_fields;
+    match (0..)
+        .zip(own.iter())
+        .find(|(_, field)| field.label == label)
+    {
+        Some((place, _)) => Ok(Target::Field(place)),
+        // Kinds without selectable fields have another message than kinds with some.
+        None if own.is_empty() => Err(format!(
+            "\"{label}\" is not a known field selector: only \"metadata.name\", \
+             \"metadata.namespace\""
+        )),
+        None => Err(format!("field label not supported: {label}")),
+    }
+}

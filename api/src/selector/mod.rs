@@ -1,0 +1,137 @@
+//! Label and field selectors (API-86, API-87).
+//!
+//! This folder owns their grammar and matching. The texts of a request enter. A predicate over
+//! cached objects leaves, or a `Status` that refuses the texts. A selector is parsed once per
+//! request and evaluated once per object and event, so matching borrows everything and allocates
+//! nothing. This folder must not know caches, watches or storage.
+
+mod fields;
+mod labels;
+
+use actors::object::CachedObject;
+use actors::watch::Predicate;
+
+use crate::resource::ResourceDefinition;
+use crate::status::Status;
+use fields::{FieldRequirement, Target};
+use labels::{LabelRequirement, Marks};
+
+/// The label and field selector of one request for one resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    labels: Box<[Marks]>,
+    fields: Box<[FieldRequirement]>,
+    /// Also holds the keys and values of labels.
+    identity: Box<str>,
+}
+
+impl Selection {
+    /// Parses both selectors. Empty texts select everything.
+    ///
+    /// # Errors
+    /// 400 for invalid selectors and for fields that the resource can't be selected by (API-86).
+    pub fn parse(
+        labels: &str,
+        fields: &str,
+        definition: &ResourceDefinition,
+    ) -> Result<Selection, Box<Status>> {
+        let labels = labels::parse(labels).map_err(Status::bad_request)?;
+        let fields = fields::parse(fields, definition).map_err(Status::bad_request)?;
+        Ok(Selection::of(labels, fields))
+    }
+
+    /// Combines both selectors. Requirements are sorted, because their order has no meaning and
+    /// equal selections must have the same identity.
+    fn of(mut labels: Vec<LabelRequirement<'_>>, mut fields: Vec<FieldRequirement>) -> Selection {
+        labels.sort();
+        labels.dedup();
+        fields.sort();
+        fields.dedup();
+        let mut identity = String::new();
+        let labels = labels.iter().map(|label| label.describe(&mut identity));
+        let labels = labels.collect();
+        for requirement in &fields {
+            requirement.describe(&mut identity);
+        }
+        Selection {
+            labels,
+            fields: fields.into(),
+            identity: identity.into(),
+        }
+    }
+
+    /// Restricts the selection to one object, for a path with a name (WA-4).
+    ///
+    /// # Errors
+    /// 400 when the field selector demands another name.
+    pub fn with_name(mut self, name: &str) -> Result<Selection, Box<Status>> {
+        if !self.fields.is_empty() {
+            return match self.exact_name() {
+                Some(selected) if selected == name => Ok(self),
+                _ => Err(Box::new(Status::bad_request(
+                    "fieldSelector metadata.name doesn't match requested name",
+                ))),
+            };
+        }
+        let named = FieldRequirement::exact(Target::Name, name);
+        let mut identity = self.identity.into_string();
+        named.describe(&mut identity);
+        self.identity = identity.into();
+        self.fields = Box::new([named]);
+        Ok(self)
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The name that `metadata.name` must have, if the selector demands one (RG-2).
+    pub fn exact_name(&self) -> Option<&str> {
+        self.exact(Target::Name)
+    }
+
+    /// The namespace that `metadata.namespace` must have, if the selector demands one (RG-2).
+    pub fn exact_namespace(&self) -> Option<&str> {
+        self.exact(Target::Namespace)
+    }
+
+    fn exact(&self, target: Target) -> Option<&str> {
+        self.fields
+            .iter()
+            .find_map(|requirement| requirement.demands(target))
+    }
+}
+
+impl Predicate for Selection {
+    fn matches(&self, object: &CachedObject) -> bool {
+        let attributes = object.attributes();
+        let fields = &mut self.fields.iter();
+        let (labels, text) = (&mut self.labels.iter(), &self.identity);
+        // Requirements are sorted by key.
+        let mut known = attributes.labels();
+        fields.all(|requirement| requirement.selects(attributes))
+            && labels.all(|label| label.selects(text, known.value(label.key(text))))
+    }
+
+    fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    fn demanded_field(&self) -> Option<(usize, &str)> {
+        self.fields
+            .iter()
+            .find_map(FieldRequirement::demanded_field)
+    }
+
+    fn demanded_value(&self, place: usize) -> Option<&str> {
+        let mut demanded = self
+            .fields
+            .iter()
+            .filter_map(FieldRequirement::demanded_field);
+        demanded.find_map(|(other, value)| (other == place).then_some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests;

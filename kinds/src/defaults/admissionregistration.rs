@@ -1,0 +1,1 @@
+//! What is filled in of webhooks and admission policies (http.md 7).

@@ -1,0 +1,1 @@
+//! What is filled in of HorizontalPodAutoscalers (http.md 7).

@@ -1,0 +1,1 @@
+//! What is filled in of Jobs and CronJobs (http.md 7).

@@ -1,0 +1,1 @@
+//! What is filled in of flowcontrol.apiserver.k8s.io (http.md 7).

@@ -1,0 +1,1 @@
+//! What is filled in of pods and their templates (http.md 7).

@@ -1,0 +1,268 @@
+//! The core group, `v1`.
+
+use super::{names, part, spec_and_status, status, typed, with_status};
+use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret};
+use api::placeholder_schema::{MemberType, PlaceholderSchema};
+use api::resource::{
+    Cell, Column, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, GenerationRule,
+    Lifetime, NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
+    UpdateStrategy, Verb,
+};
+
+/// A resource of the group with the properties of most kinds.
+fn core(object_type: &'static str, plural: &str) -> ResourceDefinition {
+    typed(object_type, "", plural)
+}
+
+/// Namespaces.
+pub fn namespaces() -> ResourceDefinition {
+    let update = UpdateStrategy {
+        keeps: FieldPath::list(&["spec", "status"]),
+        prepare: Some(namespace::prepare_update),
+        validate: None,
+    };
+    // The update that removes the content finalizers of a namespace (API-224).
+    let finalize = UpdateStrategy {
+        keeps: FieldPath::list(&["status"]),
+        ..update.clone()
+    };
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(namespace::prepare_update);
+    status.update.validate = Some(namespace::validate_status);
+    ResourceDefinition {
+        // Namespaces have no deletion of collections (API-10).
+        verbs: Verb::ALL
+            .into_iter()
+            .filter(|verb| *verb != Verb::DeleteCollection)
+            .collect(),
+        short_names: names(&["ns"]),
+        scope: ResourceScope::Cluster,
+        subresources: vec![part("finalize", &[Verb::Update], finalize), status],
+        name_rule: NameRule::DnsLabel,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        returns_deleted: true,
+        create: CreateStrategy {
+            drops: FieldPath::list(&["status"]),
+            prepare: Some(namespace::prepare_create),
+            validate: None,
+        },
+        update,
+        delete: DeleteStrategy {
+            grace: None,
+            is_held: Some(namespace::is_held),
+            mark: Some(namespace::mark),
+        },
+        selectable_fields: vec![SelectableField::text("status.phase", &["status.phase"])],
+        selects_namespace: false,
+        columns: vec![
+            Column::name(),
+            Column::text(
+                "Status",
+                "Active, or Terminating while its contents are deleted.",
+                Cell::Text("status.phase".into()),
+            ),
+            Column::age(),
+        ],
+        placeholder_schema: spec_and_status().with_empty_members(r#","spec":{},"status":{}"#),
+        ..core("core.v1.Namespace", "namespaces")
+    }
+}
+
+/// ConfigMaps.
+pub fn configmaps() -> ResourceDefinition {
+    let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
+    ResourceDefinition {
+        short_names: names(&["cm"]),
+        update: UpdateStrategy {
+            validate: Some(immutable::validate_configmap),
+            ..UpdateStrategy::default()
+        },
+        columns: vec![
+            Column::name(),
+            Column::text("Data", "Number of its entries.", entries),
+            Column::age(),
+        ],
+        placeholder_schema: PlaceholderSchema::of(&[
+            ("data", MemberType::StringMap),
+            ("binaryData", MemberType::Base64Map),
+            ("immutable", MemberType::Bool),
+        ]),
+        ..core("core.v1.ConfigMap", "configmaps")
+    }
+}
+
+/// Secrets.
+pub fn secrets() -> ResourceDefinition {
+    let entries = Cell::Count(FieldPath::list(&["data"]));
+    ResourceDefinition {
+        create: CreateStrategy {
+            prepare: Some(secret::prepare),
+            ..CreateStrategy::default()
+        },
+        update: UpdateStrategy {
+            prepare: Some(|object, _| secret::prepare(object)),
+            validate: Some(secret::validate_update),
+            ..UpdateStrategy::default()
+        },
+        selectable_fields: vec![SelectableField::text("type", &["type"])],
+        columns: vec![
+            Column::name(),
+            Column::text("Type", "What its data is for.", Cell::Text("type".into())),
+            Column::text("Data", "Number of its entries.", entries),
+            Column::age(),
+        ],
+        placeholder_schema: PlaceholderSchema::of(&[
+            ("data", MemberType::Base64Map),
+            ("stringData", MemberType::StringMap),
+            ("type", MemberType::String),
+            ("immutable", MemberType::Bool),
+        ]),
+        ..core("core.v1.Secret", "secrets")
+    }
+}
+
+/// Pods.
+pub fn pods() -> ResourceDefinition {
+    let own = |label: &str| SelectableField::text(label, &[label]);
+    let status = status(&[
+        "spec",
+        "metadata.deletionTimestamp",
+        "metadata.ownerReferences",
+    ]);
+    let row = with_status(core("core.v1.Pod", "pods"));
+    ResourceDefinition {
+        short_names: names(&["po"]),
+        categories: names(&["all"]),
+        subresources: vec![status],
+        generation: GenerationRule::OnChangeOf(FieldPath::list(&["spec"])),
+        returns_deleted: true,
+        create: CreateStrategy {
+            prepare: Some(pod::prepare_create),
+            ..row.create.clone()
+        },
+        delete: DeleteStrategy {
+            grace: Some(pod::grace),
+            ..DeleteStrategy::default()
+        },
+        selectable_fields: vec![
+            own("spec.nodeName").indexed(),
+            SelectableField::text("spec.host", &["spec.nodeName"]),
+            own("spec.restartPolicy"),
+            own("spec.schedulerName"),
+            own("spec.serviceAccountName"),
+            SelectableField::flag("spec.hostNetwork"),
+            own("status.phase"),
+            own("status.podIP"),
+            // Known but never set, as in Kubernetes.
+            SelectableField::text("status.podIPs", &[]),
+            own("status.nominatedNodeName"),
+        ],
+        placeholder_schema: spec_and_status()
+            .with_empty_members(r#","spec":{"containers":null},"status":{}"#),
+        ..row
+    }
+}
+
+/// Nodes. Their keys still use the historical name `minions` (KV-2).
+pub fn nodes() -> ResourceDefinition {
+    let row = with_status(core("core.v1.Node", "nodes"));
+    ResourceDefinition {
+        short_names: names(&["no"]),
+        scope: ResourceScope::Cluster,
+        key_prefix: "minions".to_owned(),
+        update_checks: UpdateChecks::ObjectThenChanges,
+        // A kubelet registers with its status, so create keeps the status (http.md 6.2).
+        create: CreateStrategy::default(),
+        selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
+        selects_namespace: false,
+        placeholder_schema: spec_and_status().with_empty_members(concat!(
+            r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
+            r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
+            r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
+            r#""operatingSystem":"","architecture":""}}"#,
+        )),
+        ..row
+    }
+}
+
+/// Services.
+pub fn services() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["svc"]),
+        categories: names(&["all"]),
+        key_prefix: "services/specs".to_owned(),
+        name_rule: NameRule::DnsLabel,
+        create_on_update: true,
+        returns_deleted: true,
+        selectable_fields: vec![
+            SelectableField::text("spec.clusterIP", &["spec.clusterIP"]),
+            SelectableField::text("spec.type", &["spec.type"]),
+        ],
+        placeholder_schema: spec_and_status()
+            .with_empty_members(r#","spec":{},"status":{"loadBalancer":{}}"#),
+        ..with_status(core("core.v1.Service", "services"))
+    }
+}
+
+/// ServiceAccounts.
+pub fn serviceaccounts() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["sa"]),
+        returns_deleted: true,
+        placeholder_schema: PlaceholderSchema::of(&[
+            ("secrets", MemberType::List),
+            ("imagePullSecrets", MemberType::List),
+            ("automountServiceAccountToken", MemberType::Bool),
+        ]),
+        ..core("core.v1.ServiceAccount", "serviceaccounts")
+    }
+}
+
+/// Events.
+pub fn events() -> ResourceDefinition {
+    let own = |label: &str| SelectableField::text(label, &[label]);
+    ResourceDefinition {
+        short_names: names(&["ev"]),
+        // Clients of core/v1 use arbitrary names for events (API-201).
+        name_rule: NameRule::PathSegment,
+        strict_finalizers: false,
+        update_checks: UpdateChecks::None,
+        create_on_update: true,
+        propagation: DefaultPropagation::Unsupported,
+        lifetime: Lifetime::OfEvents,
+        selectable_fields: vec![
+            own("involvedObject.kind"),
+            own("involvedObject.namespace"),
+            own("involvedObject.name"),
+            own("involvedObject.uid").indexed(),
+            own("involvedObject.apiVersion"),
+            own("involvedObject.resourceVersion"),
+            own("involvedObject.fieldPath"),
+            own("reason"),
+            own("reportingComponent"),
+            SelectableField::text("source", &["source.component", "reportingComponent"]),
+            own("type"),
+        ],
+        placeholder_schema: PlaceholderSchema::of(&[
+            ("involvedObject", MemberType::Object),
+            ("source", MemberType::Object),
+            ("series", MemberType::Object),
+            ("related", MemberType::Object),
+            ("reason", MemberType::String),
+            ("message", MemberType::String),
+            ("type", MemberType::String),
+            ("action", MemberType::String),
+            ("reportingComponent", MemberType::String),
+            ("reportingInstance", MemberType::String),
+            ("count", MemberType::Int32),
+            ("firstTimestamp", MemberType::Time),
+            ("lastTimestamp", MemberType::Time),
+            ("eventTime", MemberType::MicroTime),
+        ])
+        .with_empty_members(concat!(
+            r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
+            r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
+        )),
+        ..core("core.v1.Event", "events")
+    }
+}

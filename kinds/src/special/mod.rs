@@ -1,0 +1,12 @@
+//! The special cases of single kinds.
+//!
+//! This folder owns the pure functions that definitions refer to for rules that data can't express,
+//! in a file per case. Objects enter, changed objects, field errors or decisions leave. This folder
+//! must not know requests or storage.
+
+pub(super) mod immutable;
+pub(super) mod namespaces;
+pub(super) mod pods;
+pub(super) mod secrets;
+
+pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};

@@ -1,0 +1,1 @@
+//! What is refused of Webhooks and admission policies.

@@ -1,0 +1,1 @@
+//! What is refused of CertificateSigningRequests.

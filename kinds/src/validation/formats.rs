@@ -1,0 +1,1 @@
+//! What is refused of Forms of texts: names, addresses, ports, keys.

@@ -1,0 +1,1 @@
+//! What is refused of Where pods may run.

@@ -1,0 +1,1 @@
+//! What is refused of rbac.authorization.k8s.io.

@@ -1,0 +1,1 @@
+//! What is refused of volumes, claims and storage.k8s.io.

@@ -1,0 +1,168 @@
+use serde_json::{Value, json};
+
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use crate::kinds::definitions::core;
+use crate::registry::strategy::Strategy;
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(members) => Object(members),
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn created(definition: ResourceDefinition, value: Value) -> Object {
+    let mut object = object(value);
+    Strategy::of(definition)
+        .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH)
+        .expect("it is valid");
+    object
+}
+
+fn update(
+    definition: ResourceDefinition,
+    value: Value,
+    stored: &Object,
+    subresource: &str,
+) -> Result<Object, Vec<String>> {
+    let mut object = object(value);
+    let strategy = Strategy::of(definition);
+    let subresource = strategy.definition().subresource(subresource);
+    match strategy.prepare_update(&mut object, stored, subresource) {
+        Ok(()) => Ok(object),
+        Err(status) => {
+            let details = status.details.unwrap_or_default();
+            Err(details
+                .causes
+                .into_iter()
+                .map(|c| format!("{}: {}", c.field, c.message))
+                .collect())
+        }
+    }
+}
+
+/// API-224: the server sets phase, finalizer and label. A finalizer of the client is kept.
+#[test]
+fn a_namespace_is_filled_in_on_creation() {
+    let made = created(
+        core::namespaces(),
+        json!({"metadata": {"name": "n", "labels": {"kubernetes.io/metadata.name": "other"}},
+               "spec": {"finalizers": ["ex.com/a"]}, "status": {"phase": "Terminating"}}),
+    );
+    assert_eq!(
+        made.at(&["spec"]),
+        Some(&json!({"finalizers": ["ex.com/a", "kubernetes"]}))
+    );
+    assert_eq!(made.at(&["status"]), Some(&json!({"phase": "Active"})));
+    let labels = json!({"kubernetes.io/metadata.name": "n"});
+    assert_eq!(made.at(&["metadata", "labels"]), Some(&labels));
+}
+
+/// http.md 6.2: the main endpoint of a namespace ignores spec and status, and restores the label.
+#[test]
+fn a_namespaces_spec_and_status_are_not_changed_by_an_update() {
+    let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
+    let body = json!({"metadata": {"name": "n"}, "spec": {"finalizers": ["ex.com/x"]},
+                      "status": {"phase": "Terminating"}});
+    let updated = update(core::namespaces(), body, &stored, "").expect("valid");
+    assert_eq!(updated, stored);
+}
+
+/// http.md 6.2: the phase of a namespace depends only on its deletion.
+#[test]
+fn the_phase_of_a_namespace_is_checked_at_its_status() {
+    let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
+    let body = json!({"metadata": {"name": "n"}, "status": {"phase": "Terminating"}});
+    let refused = update(core::namespaces(), body, &stored, "status");
+    let why = "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if \
+               `deletionTimestamp` is empty";
+    assert_eq!(refused, Err(vec![why.to_owned()]));
+}
+
+/// API-224: `/finalize` changes the finalizers and never the status.
+#[test]
+fn finalize_changes_the_finalizers_of_a_namespace() {
+    let stored = created(core::namespaces(), json!({"metadata": {"name": "n"}}));
+    let body = json!({"metadata": {"name": "n"}, "status": {"phase": "Terminating"}});
+    let updated = update(core::namespaces(), body, &stored, "finalize").expect("valid");
+    assert_eq!(updated.at(&["spec"]), Some(&json!({})));
+    assert_eq!(updated.at(&["status"]), stored.at(&["status"]));
+}
+
+/// API-254: the type gets a default, plain text becomes base64 and overrides data.
+#[test]
+fn a_secret_takes_over_plain_text() {
+    let made = created(
+        core::secrets(),
+        json!({"metadata": {"name": "s", "namespace": "d"}, "stringData": {"a": "b"},
+               "data": {"a": "YQ==", "c": "Yw=="}}),
+    );
+    assert_eq!(made.text(&["type"]), "Opaque");
+    assert_eq!(made.at(&["data"]), Some(&json!({"a": "Yg==", "c": "Yw=="})));
+    assert_eq!(made.at(&["stringData"]), None);
+}
+
+/// http.md 6.2: the type of a secret never changes, nor does anything of an immutable one.
+#[test]
+fn what_is_immutable_is_not_changed() {
+    let metadata = json!({"name": "a", "namespace": "d"});
+    let stored = created(
+        core::secrets(),
+        json!({"metadata": metadata, "type": "ex.com/t", "immutable": true, "data": {"a": ""}}),
+    );
+    let body = json!({"metadata": metadata, "data": {"x": "YQ=="}});
+    let why = "Forbidden: field is immutable when `immutable` is set";
+    assert_eq!(
+        update(core::secrets(), body, &stored, ""),
+        Err(vec![
+            "type: Invalid value: \"Opaque\": field is immutable".to_owned(),
+            format!("immutable: {why}"),
+            format!("data: {why}"),
+        ])
+    );
+    let stored = created(
+        core::configmaps(),
+        json!({"metadata": metadata, "immutable": true, "data": {"a": "b"}}),
+    );
+    let body = json!({"metadata": metadata, "immutable": true, "binaryData": {"a": ""}});
+    assert_eq!(
+        update(core::configmaps(), body, &stored, ""),
+        Err(vec![format!("data: {why}"), format!("binaryData: {why}")])
+    );
+}
+
+/// http.md 6.2: a pod is created pending, a node with the status in its body.
+#[test]
+fn status_on_creation_is_a_matter_of_the_kind() {
+    let body = |namespace: Value| {
+        json!({"metadata": {"name": "a", "namespace": namespace},
+               "status": {"phase": "Running", "x": 1}})
+    };
+    let pod = created(core::pods(), body("d".into()));
+    assert_eq!(pod.at(&["status"]), Some(&json!({"phase": "Pending"})));
+    let service = created(core::services(), body("d".into()));
+    assert_eq!(service.at(&["status"]), None);
+    let node = created(
+        core::nodes(),
+        json!({"metadata": {"name": "a"}, "status": {"x": 1}}),
+    );
+    assert_eq!(node.at(&["status"]), Some(&json!({"x": 1})));
+}
+
+/// API-112: only a pod that runs on a node gets a grace period.
+#[test]
+fn the_grace_of_a_pod_depends_on_where_it_is() {
+    let grace = core::pods()
+        .delete
+        .grace
+        .expect("pods are deleted gracefully");
+    let pod = |spec: Value, phase: &str| object(json!({"spec": spec, "status": {"phase": phase}}));
+    let placed = json!({"nodeName": "n", "terminationGracePeriodSeconds": 20});
+    assert_eq!(grace(&pod(placed.clone(), "Running"), None), 20);
+    assert_eq!(grace(&pod(placed.clone(), "Running"), Some(5)), 5);
+    assert_eq!(grace(&pod(placed.clone(), "Running"), Some(-5)), 1);
+    assert_eq!(grace(&pod(placed, "Failed"), Some(5)), 0);
+    assert_eq!(grace(&pod(json!({"nodeName": "n"}), "Running"), None), 30);
+    assert_eq!(grace(&pod(json!({}), "Pending"), Some(5)), 0);
+}
