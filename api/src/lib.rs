@@ -22,6 +22,7 @@ pub mod patch;
 pub mod percent;
 pub mod placeholder_schema;
 pub mod protobuf;
+pub mod quantity;
 pub mod resource;
 pub mod schema;
 pub mod selector;

@@ -1,0 +1,414 @@
+//! Quantities: `500m`, `1Gi`, `1e3` (API-254).
+//!
+//! A quantity is kept in whole billionths, which is the least that Kubernetes tells apart; what is
+//! less is rounded away from zero. So sums and comparisons are exact. Quantities beyond 10^29
+//! count as that.
+
+use std::cmp::Ordering;
+use std::fmt::{self, Write as _};
+
+/// The form in which a quantity was written, which is the form in which it is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// `1Ki`.
+    BinarySi,
+    /// `1k`, `1m` and plain numbers.
+    DecimalSi,
+    /// `1e3`.
+    DecimalExponent,
+}
+
+/// An amount of something.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    nanos: i128,
+    format: Format,
+}
+
+/// Why a text is no quantity, in the words of Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// It has another form.
+    #[error(
+        "quantities must match the regular expression \
+         '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Form,
+    /// Its end means nothing.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
+
+const NANO_DIGITS: i64 = 9;
+const ONE: i128 = 1_000_000_000;
+const MAX: i128 = 100_000_000_000_000_000_000_000_000_000_000_000_000;
+/// Binary quantities end here.
+const MAX_BINARY: i128 = i64::MAX as i128 * ONE;
+
+/// The suffixes of powers of 1000, from the least.
+const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+/// The suffixes of powers of 1024.
+const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// What a suffix multiplies by.
+struct Scale {
+    format: Format,
+    power_of_ten: i64,
+    power_of_1024: usize,
+}
+
+impl Scale {
+    fn read(suffix: &str) -> Option<Scale> {
+        if let Some(place) = DECIMAL.iter().position(|known| *known == suffix) {
+            return Some(Scale {
+                format: Format::DecimalSi,
+                power_of_ten: (place as i64 - 3) * 3,
+                power_of_1024: 0,
+            });
+        }
+        if let Some(place) = BINARY.iter().position(|known| *known == suffix) {
+            return Some(Scale {
+                format: Format::BinarySi,
+                power_of_ten: 0,
+                power_of_1024: place,
+            });
+        }
+        let exponent = suffix.strip_prefix(['e', 'E'])?;
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        // Further exponents than these all mean nothing or too much.
+        let power = digits.parse().unwrap_or(i64::from(i32::MAX));
+        let power = power.min(i64::from(i32::MAX));
+        Some(Scale {
+            format: Format::DecimalExponent,
+            power_of_ten: if exponent.starts_with('-') {
+                -power
+            } else {
+                power
+            },
+            power_of_1024: 0,
+        })
+    }
+}
+
+impl std::str::FromStr for Quantity {
+    type Err = QuantityError;
+
+    /// # Errors
+    /// The text is no quantity.
+    fn from_str(text: &str) -> Result<Quantity, QuantityError> {
+        let text = text.trim();
+        let (is_negative, rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let is_numeric = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        let end = rest.bytes().position(|byte| !is_numeric(byte));
+        let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
+        if number.is_empty() || number.matches('.').count() > 1 {
+            return Err(QuantityError::Form);
+        }
+        check_suffix(suffix)?;
+        let scale = Scale::read(suffix).ok_or(QuantityError::Suffix)?;
+        let nanos = nanos(number, &scale);
+        let mut format = scale.format;
+        if format == Format::BinarySi && nanos > 0 && nanos < ONE {
+            format = Format::DecimalSi;
+        }
+        let nanos = match format {
+            Format::BinarySi => nanos.min(MAX_BINARY),
+            _ => nanos,
+        };
+        Ok(Quantity {
+            nanos: if is_negative { -nanos } else { nanos },
+            format,
+        })
+    }
+}
+
+/// Whether a suffix has the form of one: letters, a sign, digits.
+fn check_suffix(suffix: &str) -> Result<(), QuantityError> {
+    let rest = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+    match rest.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(()),
+        false => Err(QuantityError::Form),
+    }
+}
+
+/// A decimal number times a scale, in billionths, rounded up.
+fn nanos(number: &str, scale: &Scale) -> i128 {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    // The digits from the most significant.
+    let mut digits: Vec<u8> = whole
+        .bytes()
+        .chain(fraction.bytes())
+        .map(|d| d - b'0')
+        .collect();
+    for _ in 0..scale.power_of_1024 {
+        multiply_by_1024(&mut digits);
+    }
+    let first = digits.iter().position(|digit| *digit != 0);
+    let digits = digits.split_off(first.unwrap_or(digits.len()));
+    if digits.is_empty() {
+        return 0;
+    }
+    let shift = NANO_DIGITS - fraction.len() as i64 + scale.power_of_ten;
+    // The digits before the point of billionths.
+    let kept = digits.len() as i64 + shift;
+    if kept > 38 {
+        return MAX;
+    }
+    let mut nanos: i128 = 0;
+    for place in 0..kept.max(0) {
+        let digit = usize::try_from(place)
+            .ok()
+            .and_then(|place| digits.get(place));
+        nanos = nanos * 10 + i128::from(digit.copied().unwrap_or(0));
+    }
+    let dropped = digits.iter().skip(usize::try_from(kept).unwrap_or(0));
+    let is_rounded = dropped.into_iter().any(|digit| *digit != 0);
+    (nanos + i128::from(is_rounded)).min(MAX)
+}
+
+fn multiply_by_1024(digits: &mut Vec<u8>) {
+    let mut carry = 0_u32;
+    for digit in digits.iter_mut().rev() {
+        let product = u32::from(*digit) * 1024 + carry;
+        *digit = (product % 10) as u8;
+        carry = product / 10;
+    }
+    let mut more = Vec::new();
+    while carry > 0 {
+        more.push((carry % 10) as u8);
+        carry /= 10;
+    }
+    more.reverse();
+    digits.splice(0..0, more);
+}
+
+impl Quantity {
+    /// This many.
+    pub fn whole(number: i64) -> Quantity {
+        Quantity {
+            nanos: i128::from(number) * ONE,
+            format: Format::DecimalSi,
+        }
+    }
+
+    /// Whether it is less than zero (-1), zero, or more (1).
+    pub fn sign(&self) -> i128 {
+        self.nanos.signum()
+    }
+
+    /// Whether it is a whole number.
+    pub fn is_whole(&self) -> bool {
+        self.nanos % ONE == 0
+    }
+
+    /// The whole number, rounded away from zero. Numbers beyond 64 bits are cut.
+    pub fn value(&self) -> i64 {
+        saturated(rounded(self.nanos, ONE) / ONE)
+    }
+
+    /// The number of thousandths, rounded away from zero.
+    pub fn milli_value(&self) -> i64 {
+        saturated(rounded(self.nanos, ONE / 1000) / (ONE / 1000))
+    }
+
+    /// The quantity in whole thousandths, rounded away from zero.
+    #[must_use]
+    pub fn rounded_to_milli(self) -> Quantity {
+        Quantity {
+            nanos: rounded(self.nanos, ONE / 1000),
+            ..self
+        }
+    }
+
+    /// The sum, in the form of this quantity, or of the other if this one is zero.
+    #[must_use]
+    pub fn plus(self, other: Quantity) -> Quantity {
+        let format = if self.nanos == 0 {
+            other.format
+        } else {
+            self.format
+        };
+        Quantity {
+            nanos: self.nanos.saturating_add(other.nanos).clamp(-MAX, MAX),
+            format,
+        }
+    }
+
+    /// The difference, in the form of this quantity, or of the other if this one is zero.
+    #[must_use]
+    pub fn minus(self, other: Quantity) -> Quantity {
+        let nanos = -other.nanos;
+        self.plus(Quantity { nanos, ..other })
+    }
+}
+
+/// Rounds away from zero to a multiple of `unit`.
+fn rounded(nanos: i128, unit: i128) -> i128 {
+    match nanos % unit {
+        0 => nanos,
+        rest => nanos - rest + nanos.signum() * unit,
+    }
+}
+
+fn saturated(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
+}
+
+impl PartialEq for Quantity {
+    /// Whether both are the same amount, in whatever form.
+    fn eq(&self, other: &Quantity) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Quantity) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Quantity) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+impl fmt::Display for Quantity {
+    /// The canonical form: a whole number with the greatest suffix.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nanos == 0 {
+            return f.write_char('0');
+        }
+        let is_binary =
+            self.format == Format::BinarySi && self.is_whole() && self.nanos.abs() >= 1024 * ONE;
+        if is_binary {
+            let (mut number, mut power) = (self.nanos / ONE, 0);
+            while number % 1024 == 0 && power + 1 < BINARY.len() {
+                number /= 1024;
+                power += 1;
+            }
+            return write!(f, "{number}{}", BINARY.get(power).unwrap_or(&""));
+        }
+        let (mut number, mut power) = (self.nanos, 0);
+        while number % 1000 == 0 && (power + 1 < DECIMAL.len() || self.is_exponential()) {
+            number /= 1000;
+            power += 1;
+        }
+        if !self.is_exponential() {
+            return write!(f, "{number}{}", DECIMAL.get(power).unwrap_or(&""));
+        }
+        match power as i64 * 3 - NANO_DIGITS {
+            0 => write!(f, "{number}"),
+            exponent => write!(f, "{number}e{exponent}"),
+        }
+    }
+}
+
+impl Quantity {
+    fn is_exponential(&self) -> bool {
+        self.format == Format::DecimalExponent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn canonical(text: &str) -> Result<String, QuantityError> {
+        text.parse::<Quantity>()
+            .map(|quantity| quantity.to_string())
+    }
+
+    /// As kube-apiserver 1.36 prints them.
+    #[test]
+    fn quantities_have_a_canonical_form() {
+        let cases = [
+            ("1024Mi", "1Gi"),
+            ("+1024Mi", "1Gi"),
+            ("0.5Gi", "512Mi"),
+            ("1e3", "1e3"),
+            ("1", "1"),
+            ("1.5", "1500m"),
+            ("1000m", "1"),
+            ("100n", "100n"),
+            ("0.1n", "1n"),
+            ("0.0001", "100u"),
+            ("1.0", "1"),
+            ("1000Ki", "1000Ki"),
+            ("1024Ki", "1Mi"),
+            ("-1", "-1"),
+            ("-1.5Ki", "-1536"),
+            ("9223372036854775808", "9223372036854775808"),
+            ("100E", "100E"),
+            ("1e-1", "100e-3"),
+            ("1.1Gi", "1181116006400m"),
+            ("1023", "1023"),
+            ("0.5Ki", "512"),
+            ("1e20", "100e18"),
+            (".", "0"),
+            (".5", "500m"),
+            (" 1 ", "1"),
+            ("1000", "1k"),
+            ("8Ei", "9223372036854775807"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(canonical(text).as_deref(), Ok(shown), "{text}");
+        }
+        let milli = |text: &str| text.parse::<Quantity>().unwrap().rounded_to_milli();
+        assert_eq!(milli("1n").to_string(), "1m");
+        assert_eq!(milli("1.2345678912345").to_string(), "1235m");
+        assert_eq!(milli("-1n").to_string(), "-1m");
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "abc", "true", "[1]", "1 Gi", "--1", "1.1.1"] {
+            assert_eq!(canonical(text), Err(QuantityError::Form), "{text}");
+        }
+        for text in ["1i", "1Mii", "1e", "1e+", "1mm", "1K"] {
+            assert_eq!(canonical(text), Err(QuantityError::Suffix), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_compare_and_add_by_amount() {
+        let read = |text: &str| text.parse::<Quantity>().unwrap();
+        assert_eq!(read("1Ki"), read("1024"));
+        assert!(read("1k") < read("1Ki"));
+        assert_eq!(read("1Gi").plus(read("1Gi")).to_string(), "2Gi");
+        assert_eq!(read("0").plus(read("1Gi")).to_string(), "1Gi");
+        assert_eq!(read("1").minus(read("500m")).to_string(), "500m");
+        assert_eq!((read("1500m").value(), read("-1500m").value()), (2, -2));
+        assert_eq!(read("1u").milli_value(), 1);
+        assert_eq!(read("1e400"), read("1e30"));
+    }
+
+    proptest! {
+        /// The canonical form means the same and is its own canonical form.
+        #[test]
+        fn the_canonical_form_is_stable(
+            text in "[+-]?[0-9]{1,20}(\\.[0-9]{0,12})?(Ki|Mi|Gi|Ei|n|u|m|k|M|E|e[0-9]{1,2}|e-[0-9]{1,2})?"
+        ) {
+            let read: Quantity = text.parse().unwrap();
+            let again: Quantity = read.to_string().parse().unwrap();
+            prop_assert_eq!(read, again);
+            prop_assert_eq!(read.to_string(), again.to_string());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
+            let _ = text.parse::<Quantity>();
+        }
+    }
+}
