@@ -1,1 +1,333 @@
-//! What is refused of Selectors of labels.
+//! What is refused of label selectors; whether they select labels; how they are printed.
+
+use std::borrow::Cow;
+
+use api::field::Field;
+use api::names;
+use serde_json::Value;
+
+use super::Faults;
+
+/// The faults of a key of a label (API-204).
+pub fn validate_label_name(key: &str, field: &Field<'_>, faults: &mut Faults) {
+    let wrong = names::qualified_name(key).into_iter();
+    faults.extend(wrong.map(|message| field.invalid_value(key, message)));
+}
+
+/// The faults of a map of labels. All are reported at the map.
+pub fn validate_labels(labels: &Field<'_>, faults: &mut Faults) {
+    for (key, value) in labels.entries() {
+        validate_label_name(key, labels, faults);
+        let wrong = names::label_value(value.text()).into_iter();
+        faults.extend(wrong.map(|message| labels.invalid_value(value.text(), message)));
+    }
+}
+
+/// The faults of a label selector, if there is one. Selectors that were stored with values that
+/// no label can have may keep them.
+pub fn validate_label_selector(
+    selector: &Field<'_>,
+    allows_invalid_values: bool,
+    faults: &mut Faults,
+) {
+    validate_labels(&selector.member("matchLabels"), faults);
+    for requirement in selector.member("matchExpressions").items() {
+        validate_requirement(&requirement, allows_invalid_values, faults);
+    }
+}
+
+fn validate_requirement(requirement: &Field<'_>, allows_invalid_values: bool, faults: &mut Faults) {
+    let operator = requirement.member("operator");
+    let values = requirement.member("values");
+    match operator.text() {
+        "In" | "NotIn" if values.is_empty() => {
+            faults.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
+        }
+        "In" | "NotIn" => {}
+        "Exists" | "DoesNotExist" if !values.is_empty() => faults.push(
+            values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+        ),
+        "Exists" | "DoesNotExist" => {}
+        other => faults.push(operator.invalid_value(other, "not a valid selector operator")),
+    }
+    let key = requirement.member("key");
+    validate_label_name(key.text(), &key, faults);
+    if allows_invalid_values {
+        return;
+    }
+    for value in values.items() {
+        let wrong = names::label_value(value.text()).into_iter();
+        faults.extend(wrong.map(|message| value.invalid(message)));
+    }
+}
+
+/// Whether a selector, which may be absent, has a value that no label can have.
+pub fn has_invalid_values(selector: &Field<'_>) -> bool {
+    selector
+        .member("matchExpressions")
+        .items()
+        .any(|requirement| {
+            let values = requirement.member("values");
+            let found = values
+                .items()
+                .any(|value| !names::label_value(value.text()).is_empty());
+            found
+        })
+}
+
+/// Whether a selector has neither labels nor expressions.
+pub fn is_empty(selector: &Field<'_>) -> bool {
+    selector.member("matchLabels").is_empty() && selector.member("matchExpressions").is_empty()
+}
+
+/// Whether a selector, which may be absent, can be evaluated: its keys, operators and values are
+/// valid.
+pub fn is_evaluable(selector: &Field<'_>) -> bool {
+    let labels = selector.member("matchLabels");
+    let are_labels = labels.entries().all(|(key, value)| {
+        names::qualified_name(key).is_empty() && names::label_value(value.text()).is_empty()
+    });
+    are_labels
+        && selector
+            .member("matchExpressions")
+            .items()
+            .all(|requirement| {
+                let values = requirement.member("values");
+                let is_operator = match requirement.member("operator").text() {
+                    "In" | "NotIn" => !values.is_empty(),
+                    "Exists" | "DoesNotExist" => values.is_empty(),
+                    _ => false,
+                };
+                is_operator
+                    && names::qualified_name(requirement.member("key").text()).is_empty()
+                    && values
+                        .items()
+                        .all(|value| names::label_value(value.text()).is_empty())
+            })
+}
+
+/// Whether a selector selects these labels. An absent one selects nothing, and an empty one
+/// everything. It must be evaluable.
+pub fn selects(selector: &Field<'_>, labels: &Field<'_>) -> bool {
+    let wanted = selector.member("matchLabels");
+    let are_equal = wanted.entries().all(|(key, value)| {
+        let label = labels.key(key);
+        label.is_set() && label.text() == value.text()
+    });
+    selector.is_set()
+        && are_equal
+        && selector
+            .member("matchExpressions")
+            .items()
+            .all(|requirement| {
+                let label = labels.key(requirement.member("key").text());
+                let values = requirement.member("values");
+                let is_one = || {
+                    values
+                        .list()
+                        .iter()
+                        .any(|value| value.as_str() == Some(label.text()))
+                };
+                match requirement.member("operator").text() {
+                    "In" => label.is_set() && is_one(),
+                    "NotIn" => !label.is_set() || !is_one(),
+                    "Exists" => label.is_set(),
+                    "DoesNotExist" => !label.is_set(),
+                    _ => false,
+                }
+            })
+}
+
+/// Whether a map of labels, read as a selector, selects these labels. An empty map selects
+/// everything.
+pub fn labels_select(wanted: &Field<'_>, labels: &Field<'_>) -> bool {
+    wanted.entries().all(|(key, value)| {
+        let label = labels.key(key);
+        label.is_set() && label.text() == value.text()
+    })
+}
+
+/// A selector as tables and scales show it: `a=b,c in (d,e),!f`, `<none>` for one without
+/// requirements, `<error>` for one that can't be evaluated.
+pub fn format_label_selector(selector: &Field<'_>) -> String {
+    if !is_evaluable(selector) {
+        return "<error>".to_owned();
+    }
+    match requirements_text(selector) {
+        text if text.is_empty() => "<none>".to_owned(),
+        text => text,
+    }
+}
+
+/// The requirements of a selector in order of their keys: `a=b,c in (d,e),!f`.
+pub fn requirements_text(selector: &Field<'_>) -> String {
+    let labels = selector.member("matchLabels");
+    let expressions = selector.member("matchExpressions");
+    let mut texts: Vec<(&str, Cow<'_, str>)> = labels
+        .entries()
+        .map(|(key, value)| (key, format!("{key}={}", value.text()).into()))
+        .collect();
+    texts.extend(expressions.list().iter().map(requirement_text));
+    texts.sort_by_key(|(key, _)| *key);
+    let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_ref()).collect();
+    texts.join(",")
+}
+
+fn requirement_text(requirement: &Value) -> (&str, Cow<'_, str>) {
+    let text = |name| {
+        requirement
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let key = text("key");
+    let set = || {
+        let values = requirement.get("values").and_then(Value::as_array);
+        let mut values: Vec<&str> = values
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        values.join(",")
+    };
+    let shown = match text("operator") {
+        "In" => format!("{key} in ({})", set()).into(),
+        "NotIn" => format!("{key} notin ({})", set()).into(),
+        "DoesNotExist" => format!("!{key}").into(),
+        _ => key.into(),
+    };
+    (key, shown)
+}
+
+/// A selector as a fault shows it: JSON with its members in Go's order.
+pub fn selector_json(selector: &Field<'_>) -> String {
+    let Some(selector) = selector.value() else {
+        return "null".to_owned();
+    };
+    let mut members = Vec::new();
+    let is_filled = |value: &&Value| match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => false,
+    };
+    if let Some(labels) = selector.get("matchLabels").filter(is_filled) {
+        members.push(format!("\"matchLabels\":{labels}"));
+    }
+    if let Some(expressions) = selector.get("matchExpressions").filter(is_filled) {
+        let items = expressions.as_array().into_iter().flatten();
+        let items: Vec<String> = items.map(requirement_json).collect();
+        members.push(format!("\"matchExpressions\":[{}]", items.join(",")));
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+fn requirement_json(requirement: &Value) -> String {
+    let empty = Value::from("");
+    let text = |name| requirement.get(name).unwrap_or(&empty);
+    let values = match requirement.get("values") {
+        Some(values) if !values.as_array().is_none_or(Vec::is_empty) => {
+            format!(",\"values\":{values}")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{{\"key\":{},\"operator\":{}{values}}}",
+        text("key"),
+        text("operator")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The texts of kube-apiserver 1.36 for a selector in which everything is wrong.
+    #[test]
+    fn faults_of_selectors_are_those_of_kubernetes() {
+        let selector = json!({
+            "matchLabels": {"ok": "c d"},
+            "matchExpressions": [
+                {"key": "a", "operator": "In"},
+                {"key": "x", "operator": "Exists", "values": ["a"]},
+                {"key": "-", "operator": "Foo", "values": ["a b"]},
+                {"key": "x", "operator": ""},
+            ],
+        });
+        let selector = Field::named("s", Some(&selector));
+        let mut faults = Faults::new();
+        validate_label_selector(&selector, false, &mut faults);
+        let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let begins = [
+            "s.matchLabels: Invalid value: \"c d\": a valid label must",
+            "s.matchExpressions[0].values: Required value: must be specified when `operator` is \
+             'In' or 'NotIn'",
+            "s.matchExpressions[1].values: Forbidden: may not be specified when `operator` is \
+             'Exists' or 'DoesNotExist'",
+            "s.matchExpressions[2].operator: Invalid value: \"Foo\": not a valid selector operator",
+            "s.matchExpressions[2].key: Invalid value: \"-\": name part must consist",
+            "s.matchExpressions[2].values[0]: Invalid value: \"a b\": a valid label must",
+            "s.matchExpressions[3].operator: Invalid value: \"\": not a valid selector operator",
+        ];
+        assert_eq!(texts.len(), begins.len(), "{texts:#?}");
+        for (text, begin) in texts.iter().zip(begins) {
+            assert!(text.starts_with(begin), "{text}");
+        }
+        assert!(has_invalid_values(&selector));
+        let before = faults.len();
+        validate_label_selector(&selector, true, &mut faults);
+        assert_eq!(faults.len() - before, before - 1);
+        assert_eq!(format_label_selector(&selector), "<error>");
+        assert_eq!(
+            selector_json(&selector),
+            "{\"matchLabels\":{\"ok\":\"c d\"},\"matchExpressions\":[\
+             {\"key\":\"a\",\"operator\":\"In\"},\
+             {\"key\":\"x\",\"operator\":\"Exists\",\"values\":[\"a\"]},\
+             {\"key\":\"-\",\"operator\":\"Foo\",\"values\":[\"a b\"]},\
+             {\"key\":\"x\",\"operator\":\"\"}]}"
+        );
+    }
+
+    #[test]
+    fn selectors_select_and_are_printed_as_in_go() {
+        let labels = json!({"app": "web", "tier": "front"});
+        let labels = Field::named("labels", Some(&labels));
+        let cases = [
+            (json!(null), false, "<none>"),
+            (json!({}), true, "<none>"),
+            (
+                json!({"matchLabels": {"tier": "front", "app": "web"}}),
+                true,
+                "app=web,tier=front",
+            ),
+            (json!({"matchLabels": {"app": ""}}), false, "app="),
+            (
+                json!({
+                    "matchLabels": {"tier": "front"},
+                    "matchExpressions": [
+                        {"key": "x", "operator": "DoesNotExist"},
+                        {"key": "app", "operator": "In", "values": ["web", "db"]},
+                    ],
+                }),
+                true,
+                "app in (db,web),tier=front,!x",
+            ),
+            (
+                json!({"matchExpressions": [
+                    {"key": "app", "operator": "NotIn", "values": ["web"]},
+                    {"key": "app", "operator": "Exists"},
+                ]}),
+                false,
+                "app notin (web),app",
+            ),
+        ];
+        for (selector, is_selected, text) in &cases {
+            let selector = Field::named("s", Some(selector));
+            assert_eq!(selects(&selector, &labels), *is_selected, "{text}");
+            assert_eq!(format_label_selector(&selector), *text);
+        }
+    }
+}
