@@ -1,9 +1,10 @@
-//! Bounded lists of a document's unknown or duplicate members, and type names, for error messages.
+//! Bounded lists of a document's unknown and duplicate members, and type names, for error messages.
 
 use std::fmt;
 
 use serde_json::Value;
 
+use crate::field_error::go_quote;
 use crate::truncated::truncated_display;
 
 /// At most this many paths are reported (API-90).
@@ -15,29 +16,49 @@ const MAX_PATH_BYTES: usize = 1024;
 /// The limit on all paths of one document together. One more path may exceed it.
 const MAX_TOTAL_BYTES: usize = 16 * 1024;
 
-/// The collected paths, each listed once. See the module's documentation.
+/// A member that strict decoding does not accept (API-90).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldFault {
+    /// The type has no such field. The member was dropped. Its path: `metadata.colour`.
+    Unknown(String),
+    /// It was given more than once. The last one is used. Its path: `data.k`.
+    Duplicate(String),
+}
+
+impl fmt::Display for FieldFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FieldFault::Unknown(path) => write!(f, "unknown field {}", go_quote(path)),
+            FieldFault::Duplicate(path) => write!(f, "duplicate field {}", go_quote(path)),
+        }
+    }
+}
+
+/// The collected faults, each listed once. See the module's documentation.
 #[derive(Debug, Default)]
-pub struct Paths {
-    kept: Vec<String>,
+pub struct FieldFaults {
+    kept: Vec<FieldFault>,
     bytes: usize,
 }
 
-impl Paths {
-    /// Records a path while there is room. The path is formatted only then and only up to its
-    /// limit, because a document may have many paths that are as long as the document itself.
-    pub fn note(&mut self, path: impl fmt::Display) {
+impl FieldFaults {
+    /// Records a fault at a path while there is room. The path is formatted only then and only up to
+    /// its limit, because a document may have many paths that are as long as the document itself.
+    pub fn note(&mut self, fault: fn(String) -> FieldFault, path: impl fmt::Display) {
         if self.kept.len() >= MAX_PATHS || self.bytes >= MAX_TOTAL_BYTES {
             return;
         }
         let path = truncated_display(path, MAX_PATH_BYTES);
-        if !self.kept.contains(&path) {
-            self.bytes += path.len();
-            self.kept.push(path);
+        let bytes = path.len();
+        let fault = fault(path);
+        if !self.kept.contains(&fault) {
+            self.bytes += bytes;
+            self.kept.push(fault);
         }
     }
 
-    /// The paths in the order in which they were recorded.
-    pub fn into_vec(self) -> Vec<String> {
+    /// The faults in the order in which they were recorded.
+    pub fn into_vec(self) -> Vec<FieldFault> {
         self.kept
     }
 }
@@ -95,20 +116,20 @@ mod tests {
 
     #[test]
     fn paths_are_bounded_in_number_in_length_and_together_api_90() {
-        let mut short = Paths::default();
+        let mut short = FieldFaults::default();
         for path in 0..1000 {
-            short.note(path % 500);
+            short.note(FieldFault::Unknown, path % 500);
         }
         assert_eq!(short.into_vec().len(), 100);
 
-        let mut long = Paths::default();
+        let mut long = FieldFaults::default();
         let name = "n".repeat(1 << 20);
         for path in 0..1000 {
-            long.note(format_args!("{path}.{name}"));
+            long.note(FieldFault::Duplicate, format_args!("{path}.{name}"));
         }
-        let long = long.into_vec();
-        assert!(long.iter().all(|path| path.len() <= MAX_PATH_BYTES + 4));
+        let long: Vec<String> = long.into_vec().iter().map(FieldFault::to_string).collect();
+        assert!(long.iter().all(|path| path.len() <= MAX_PATH_BYTES + 30));
         let total: usize = long.iter().map(String::len).sum();
-        assert!(total < MAX_TOTAL_BYTES + 2 * MAX_PATH_BYTES, "{total}");
+        assert!(total < MAX_TOTAL_BYTES + 3 * MAX_PATH_BYTES, "{total}");
     }
 }

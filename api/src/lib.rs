@@ -8,7 +8,7 @@
 
 pub mod continuation;
 pub mod decode;
-mod document_paths;
+pub mod document_paths;
 pub mod duration;
 pub mod field;
 pub mod field_error;
@@ -20,7 +20,6 @@ pub mod object;
 pub mod options;
 pub mod patch;
 pub mod percent;
-pub mod placeholder_schema;
 pub mod protobuf;
 pub mod quantity;
 pub mod resource;

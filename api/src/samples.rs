@@ -1,11 +1,28 @@
-//! Resource definitions for the tests of this folder.
+//! Resource definitions for the tests of this crate.
+
+use std::sync::LazyLock;
 
 use crate::object::Object;
-use crate::placeholder_schema::{MemberType, PlaceholderSchema};
 use crate::resource::{
     Cell, Column, DefaultPropagation, FieldPath, NameRule, ResourceDefinition, ResourceScope,
     SelectableField, UpdateChecks,
 };
+use crate::schema::{META, ObjectType, Schema};
+
+const TYPES: &str = "package sample.v1\n\n\
+    type ConfigMap kind\n  1 metadata meta.v1.ObjectMeta\n  2 data map[string]string\n\
+    \x20 3 binaryData map[string]bytes\n  4 immutable *bool\n\n\
+    type Lease kind\n  1 metadata meta.v1.ObjectMeta\n  2 spec LeaseSpec\n\n\
+    type LeaseSpec\n  1 leaseDurationSeconds *int32\n  2 renewTime *microtime\n  3 holderIdentity *string\n";
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::read(&[META, TYPES]).unwrap());
+
+fn object_type(name: &'static str) -> ObjectType {
+    ObjectType {
+        schema: &SCHEMA,
+        name,
+    }
+}
 
 fn named(group: &str, kind: &str, plural: &str) -> ResourceDefinition {
     ResourceDefinition::named(group, "v1", kind, plural)
@@ -27,11 +44,7 @@ pub(crate) fn configmaps() -> ResourceDefinition {
             column("Data", "", entries),
             column("Age", "", Cell::Age),
         ],
-        placeholder_schema: PlaceholderSchema::of(&[
-            ("data", MemberType::StringMap),
-            ("binaryData", MemberType::Base64Map),
-            ("immutable", MemberType::Bool),
-        ]),
+        object_type: object_type("sample.v1.ConfigMap"),
         ..named("", "ConfigMap", "configmaps")
     }
 }
@@ -78,11 +91,7 @@ pub(crate) fn leases() -> ResourceDefinition {
         unconditional_update: false,
         strict_finalizers: false,
         update_checks: UpdateChecks::Changes,
-        placeholder_schema: PlaceholderSchema::of(&[
-            ("spec", MemberType::Object),
-            ("spec.leaseDurationSeconds", MemberType::Int32),
-            ("spec.renewTime", MemberType::MicroTime),
-        ]),
+        object_type: object_type("sample.v1.Lease"),
         ..named("coordination.k8s.io", "Lease", "leases")
     }
 }

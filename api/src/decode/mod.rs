@@ -5,19 +5,24 @@
 //! unknown members leaves, or a `Status` that refuses the body. This folder must not know HTTP or
 //! storage.
 
+mod go_duration;
+mod scalar;
 mod tree;
 
 use std::fmt::Write as _;
 
+use serde::de::DeserializeSeed;
 use serde_json::Value;
 
+pub use crate::document_paths::FieldFault;
 use crate::document_paths::json_type;
-use crate::field_error::go_quote;
 use crate::object::Object;
 use crate::resource::ResourceDefinition;
+use crate::schema::ObjectType;
 use crate::status::Status;
 
-pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
+pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
+use tree::{Numbers, TypedSeed};
 
 /// The form of a body (http.md 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,49 +36,10 @@ pub enum BodyFormat {
 /// An object that was read from a body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// The object, with kind and apiVersion.
+    /// The object, with kind and apiVersion and without anything that its type does not have.
     pub object: Object,
-    /// Paths of members that appear more than once (`data.k`). The last one is used.
-    pub duplicates: Vec<String>,
-    /// Paths of unknown members (`metadata.colour`), which were dropped.
-    pub unknown: Vec<String>,
-}
-
-/// Strict decoding reports at most this many faults (API-90).
-const MAX_FAULTS: usize = 100;
-
-impl Decoded {
-    /// The faults that strict decoding reports (API-90). An unknown member is not also reported as
-    /// a duplicate.
-    pub fn faults(&self) -> Vec<String> {
-        let is_known = |path: &&String| {
-            let within = |unknown: &String| {
-                path.strip_prefix(unknown.as_str())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-            };
-            !self.unknown.iter().any(within)
-        };
-        let duplicates = self.duplicates.iter().filter(is_known);
-        unknown_fields(&self.unknown)
-            .chain(duplicates.map(|path| duplicate_field(path)))
-            .take(MAX_FAULTS)
-            .collect()
-    }
-}
-
-/// The messages of strict decoding about unknown members.
-pub fn unknown_fields(paths: &[String]) -> impl Iterator<Item = String> {
-    let quoted = paths.iter().map(|path| go_quote(path));
-    quoted.map(|path| format!("unknown field {path}"))
-}
-
-/// The messages of strict decoding about duplicate members.
-pub fn duplicate_fields(paths: &[String]) -> impl Iterator<Item = String> {
-    paths.iter().map(|path| duplicate_field(path))
-}
-
-fn duplicate_field(path: &str) -> String {
-    format!("duplicate field {}", go_quote(path))
+    /// Unknown and duplicate members. Strict decoding reports at most 100 (API-90).
+    pub faults: Vec<FieldFault>,
 }
 
 /// Reads an object of a resource. Missing kind and apiVersion are filled in.
@@ -94,7 +60,11 @@ pub fn decode_object(
         Box::new(Status::bad_request(message))
     };
     let no_type = |why: &str| unrecognized(&format!("couldn't get version/kind; {why}"));
-    let (value, duplicates) = decode_value(body, format).map_err(|why| no_type(&why))?;
+    let TypedDocument {
+        value,
+        faults,
+        refusal,
+    } = decode_typed(body, format, definition.object_type).map_err(|why| no_type(&why))?;
     let mut object = match value {
         Value::Object(members) => Object(members),
         // An empty document is an empty object.
@@ -122,20 +92,59 @@ pub fn decode_object(
         )));
     }
     check_kind(&kind, &version, definition, &own_version)?;
-    object.set_type(&definition.kind, &own_version);
-    let schema = &definition.placeholder_schema;
-    let normalized = schema.normalize(&mut object, &definition.kind);
-    let unknown = normalized.map_err(|why| {
+    if let Some(why) = refusal {
         let (kind, version) = (&definition.kind, &definition.version);
-        Status::bad_request(format!(
+        return Err(Box::new(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-        ))
-    })?;
-    Ok(Decoded {
-        object,
-        duplicates,
-        unknown,
-    })
+        ))));
+    }
+    object.set_type(&definition.kind, &own_version);
+    Ok(Decoded { object, faults })
+}
+
+/// Reads a body by the type of its object.
+fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<TypedDocument, String> {
+    let fault = |error: serde_json::Error| format!("json parse error: {error}");
+    match format {
+        BodyFormat::Json => {
+            let mut reader = serde_json::Deserializer::from_slice(body);
+            let numbers = Numbers::AsWritten;
+            let read = TypedSeed { of, numbers }
+                .deserialize(&mut reader)
+                .map_err(fault)?;
+            reader.end().map_err(fault)?;
+            Ok(read)
+        }
+        BodyFormat::Yaml => {
+            let document = read_yaml::<MAX_TREE_BYTES>(body)?;
+            let mut read = type_value(&document.value, of).map_err(fault)?;
+            let unknown = |path: &String| {
+                read.faults.iter().any(|fault| match fault {
+                    FieldFault::Unknown(unknown) => path
+                        .strip_prefix(unknown.as_str())
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])),
+                    FieldFault::Duplicate(_) => false,
+                })
+            };
+            // An unknown member is not also reported as a duplicate.
+            let duplicates = document.duplicates.into_iter().filter(|fault| match fault {
+                FieldFault::Duplicate(path) => !unknown(path),
+                FieldFault::Unknown(_) => true,
+            });
+            let duplicates: Vec<FieldFault> = duplicates.collect();
+            read.faults.extend(duplicates);
+            Ok(read)
+        }
+    }
+}
+
+/// Reads a tree by the type of its object, as a patch or YAML leaves it.
+///
+/// # Errors
+/// The tree is too deep.
+pub fn type_value(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_json::Error> {
+    let numbers = Numbers::ByValue;
+    TypedSeed { of, numbers }.deserialize(value)
 }
 
 /// Checks that the body has the kind and version of its path (API-88).
@@ -189,12 +198,12 @@ fn summary(body: &[u8]) -> String {
     text
 }
 
-/// Reads any document, and the paths of its duplicate members. Whole numbers are exact as int64 and
+/// Reads any document, and its duplicate members. Whole numbers are exact as int64 and
 /// uint64, other numbers are float64 (API-63).
 ///
 /// # Errors
 /// The fault in the text.
-pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<String>), String> {
+pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<FieldFault>), String> {
     let document = match format {
         BodyFormat::Json => serde_json::from_slice::<tree::Document<MAX_TREE_BYTES>>(body)
             .map_err(|error| format!("json parse error: {error}"))?,

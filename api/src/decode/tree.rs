@@ -1,9 +1,18 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use std::fmt;
 
-use crate::document_paths::{Paths, Place};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_json::{Map, Number, Value};
+use smallvec::SmallVec;
+
+use super::go_duration;
+use super::scalar::{self, Decimals};
+use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
+use crate::quantity::{Quantity, QuantityError};
+use crate::schema::{Field, ObjectType, Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
 /// the difference leaves room for the lists and watch events around an object.
@@ -29,31 +38,95 @@ const BYTES_OF_TEXT: usize = 16;
 const BYTES_OF_NODE: usize = 640;
 const BYTES_OF_MEMBER: usize = BYTES_OF_NODE / 6;
 
-/// A whole document, whose tree uses at most `TREE_BYTES`.
+/// A whole document, whose tree uses at most `TREE_BYTES`, read without a type.
 pub struct Document<const TREE_BYTES: usize> {
     /// Its tree.
     pub value: Value,
-    /// Paths of members that were given more than once, each path once.
-    pub duplicates: Vec<String>,
+    /// Members that were given more than once, each listed once.
+    pub duplicates: Vec<FieldFault>,
 }
 
 impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading {
-            weight: 0,
-            tree_bytes_left: TREE_BYTES,
-            duplicates: Paths::default(),
-        };
-        let node = Node {
-            reading: &mut reading,
-            place: &Place::Top,
-            depth: 0,
-        };
-        let value = node.deserialize(deserializer)?;
+        let mut reading = Reading::new(TREE_BYTES, Numbers::AsWritten);
+        let value = reading.read(Guide::Any, deserializer)?;
         Ok(Document {
             value,
-            duplicates: reading.duplicates.into_vec(),
+            duplicates: reading.faults.into_vec(),
         })
+    }
+}
+
+/// How a document writes numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// As JSON: `1.0` is no whole number.
+    AsWritten,
+    /// As YAML, which becomes JSON first: `1.0` is 1.
+    ByValue,
+}
+
+/// What was read of a document by its type.
+pub struct TypedDocument {
+    /// Its tree, with nothing in it that is not of the type.
+    pub value: Value,
+    /// Unknown and duplicate members, in the order of the document.
+    pub faults: Vec<FieldFault>,
+    /// The refusal of the first value of a wrong type, in the words of Kubernetes' decoder.
+    pub refusal: Option<String>,
+}
+
+/// Reads a document by the type of its object.
+pub struct TypedSeed {
+    /// The type.
+    pub of: ObjectType,
+    /// How the document writes numbers.
+    pub numbers: Numbers,
+}
+
+impl<'de> DeserializeSeed<'de> for TypedSeed {
+    type Value = TypedDocument;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
+        let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
+        let guide = match self.of.found() {
+            Some((schema, id)) => Guide::Object(schema, id),
+            // A test finds the type of each resource.
+            None => Guide::Any,
+        };
+        let value = reading.read(guide, deserializer)?;
+        Ok(TypedDocument {
+            value,
+            faults: reading.faults.into_vec(),
+            refusal: reading.decoder_error.or(reading.type_error),
+        })
+    }
+}
+
+/// What a value must be.
+#[derive(Clone, Copy)]
+enum Guide<'g> {
+    /// Anything.
+    Any,
+    /// A whole object with this struct.
+    Object(&'g Schema, StructId),
+    /// A value of this type, in this field or in the list or map of it.
+    Type(&'g Schema, &'g Type, &'g GoPath<'g>),
+}
+
+/// A field as Go's refusals name it: with the struct that has it, and no places in lists or maps.
+struct GoPath<'g> {
+    above: Option<&'g GoPath<'g>>,
+    owner: &'g Struct,
+    field: &'g Field,
+}
+
+impl fmt::Display for GoPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            write!(f, "{above}.")?;
+        }
+        write!(f, "{}{}", self.field.embedded_in, self.field.name)
     }
 }
 
@@ -61,10 +134,61 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
 struct Reading {
     weight: usize,
     tree_bytes_left: usize,
-    duplicates: Paths,
+    numbers: Numbers,
+    faults: FieldFaults,
+    /// The first value of a wrong type. Reading goes on behind it.
+    type_error: Option<String>,
+    /// The first value that the decoder of its own type refused. Kubernetes reads nothing more, so
+    /// nothing more is recorded.
+    decoder_error: Option<String>,
 }
 
 impl Reading {
+    fn new(tree_bytes: usize, numbers: Numbers) -> Reading {
+        Reading {
+            weight: 0,
+            tree_bytes_left: tree_bytes,
+            numbers,
+            faults: FieldFaults::default(),
+            type_error: None,
+            decoder_error: None,
+        }
+    }
+
+    fn read<'de, D: Deserializer<'de>>(
+        &mut self,
+        guide: Guide<'_>,
+        deserializer: D,
+    ) -> Result<Value, D::Error> {
+        let node = Node {
+            reading: self,
+            place: &Place::Top,
+            depth: 0,
+            guide,
+        };
+        node.deserialize(deserializer)
+    }
+
+    fn note(&mut self, fault: fn(String) -> FieldFault, place: impl fmt::Display) {
+        if self.decoder_error.is_none() {
+            self.faults.note(fault, place);
+        }
+    }
+
+    /// Records that `found` was given where a value of the type `wanted` must be.
+    fn refuse_type(&mut self, found: impl fmt::Display, wanted: &str, at: &GoPath<'_>) {
+        if self.decoder_error.is_none() && self.type_error.is_none() {
+            self.type_error = Some(type_error(found, wanted, at));
+        }
+    }
+
+    /// Records a refusal by the decoder of a type.
+    fn refuse(&mut self, why: impl FnOnce() -> String) {
+        if self.decoder_error.is_none() {
+            self.decoder_error = Some(why());
+        }
+    }
+
     /// Counts a value with the length of its text, if it has one.
     fn weigh<E: Error>(&mut self, text: Option<usize>) -> Result<(), E> {
         self.weight += text.unwrap_or(0) + WEIGHT_OF_VALUE;
@@ -94,15 +218,25 @@ impl Reading {
     }
 }
 
+fn type_error(found: impl fmt::Display, wanted: &str, at: &GoPath<'_>) -> String {
+    let owner = &at.owner.name;
+    format!("json: cannot unmarshal {found} into Go struct field {owner}.{at} of type {wanted}")
+}
+
 /// One value at its depth.
 struct Node<'r> {
     reading: &'r mut Reading,
     place: &'r Place<'r>,
     depth: usize,
+    guide: Guide<'r>,
 }
 
 impl Node<'_> {
-    fn inside<'i, E: Error>(&'i mut self, place: &'i Place<'i>) -> Result<Node<'i>, E> {
+    fn inside<'i, E: Error>(
+        &'i mut self,
+        place: &'i Place<'i>,
+        guide: Guide<'i>,
+    ) -> Result<Node<'i>, E> {
         if self.depth >= MAX_DEPTH {
             return Err(E::custom(format_args!(
                 "exceeded max depth: nested deeper than {MAX_DEPTH} levels"
@@ -112,7 +246,247 @@ impl Node<'_> {
             reading: self.reading,
             place,
             depth: self.depth + 1,
+            guide,
         })
+    }
+
+    /// A single value, in the form in which its type prints it. It is null if it is not of the
+    /// type, which is recorded. `fraction` is the value of a number that was written as no whole
+    /// one.
+    fn scalar(self, value: Value, fraction: Option<f64>) -> Value {
+        let Guide::Type(_, of, at) = self.guide else {
+            return value;
+        };
+        if value.is_null() {
+            return value;
+        }
+        let fraction = match self.reading.numbers {
+            Numbers::AsWritten => fraction,
+            Numbers::ByValue => fraction.filter(|number| number.fract() != 0.0),
+        };
+        match &of.shape {
+            Shape::Any | Shape::Object => value,
+            Shape::Scalar(scalar) => self.typed_scalar(value, fraction, *scalar),
+            Shape::List(_) | Shape::Map(_) | Shape::Struct(_) => {
+                self.reading.refuse_type(json_type(&value), &of.go_name, at);
+                Value::Null
+            }
+        }
+    }
+
+    fn typed_scalar(self, value: Value, fraction: Option<f64>, scalar: Scalar) -> Value {
+        let Guide::Type(_, of, at) = self.guide else {
+            return value;
+        };
+        let reading = self.reading;
+        let found = |value: &Value| match (value, fraction) {
+            (Value::Number(_), Some(number)) => format!("number {number:?}"),
+            (Value::Number(number), None) => format!("number {number}"),
+            _ => json_type(value).to_owned(),
+        };
+        match (scalar, value) {
+            (Scalar::String, value @ Value::String(_))
+            | (Scalar::Bool, value @ Value::Bool(_))
+            | (Scalar::Float64, value @ Value::Number(_))
+            | (Scalar::IntOrString, value @ Value::String(_)) => value,
+            (Scalar::Int32 | Scalar::IntOrString, value)
+                if fraction.is_none() && is_int32(&value) =>
+            {
+                value
+            }
+            (Scalar::Int64, value) if fraction.is_none() && value.is_i64() => value,
+            (Scalar::Bytes, Value::String(text)) => match scalar::base64(text) {
+                Ok(text) => text.into(),
+                Err(why) => {
+                    if reading.decoder_error.is_none() {
+                        reading.type_error.get_or_insert(why);
+                    }
+                    Value::Null
+                }
+            },
+            (Scalar::Time, Value::String(text)) => {
+                reading.parsed(scalar::time(&text, Decimals::Any))
+            }
+            (Scalar::MicroTime, Value::String(text)) => {
+                reading.parsed(scalar::time(&text, Decimals::Six))
+            }
+            (Scalar::Duration, Value::String(text)) => {
+                reading.parsed(go_duration::canonical(&text))
+            }
+            (Scalar::Quantity, value) => {
+                let text = match &value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let read = text.parse::<Quantity>();
+                let text = read.map(|quantity| quantity.to_string());
+                reading.parsed(text.map_err(|error| error.to_string()))
+            }
+            (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
+                reading.refuse(|| type_error(json_type(&value), "string", at));
+                Value::Null
+            }
+            (Scalar::IntOrString, value) => {
+                reading.refuse(|| type_error(found(&value), "int32", at));
+                Value::Null
+            }
+            (Scalar::Int32 | Scalar::Int64 | Scalar::Float64, value) => {
+                reading.refuse_type(found(&value), &of.go_name, at);
+                Value::Null
+            }
+            (Scalar::String | Scalar::Bool | Scalar::Bytes, value) => {
+                reading.refuse_type(json_type(&value), &of.go_name, at);
+                Value::Null
+            }
+        }
+    }
+
+    /// Reads over a list or an object that is not of the type, which is recorded.
+    fn refuse_compound(self, found: &'static str) -> Value {
+        let Guide::Type(_, of, at) = self.guide else {
+            return Value::Null;
+        };
+        let reading = self.reading;
+        match &of.shape {
+            Shape::Scalar(Scalar::Time | Scalar::MicroTime | Scalar::Duration) => {
+                reading.refuse(|| type_error(found, "string", at));
+            }
+            Shape::Scalar(Scalar::IntOrString) => {
+                reading.refuse(|| type_error(found, "int32", at));
+            }
+            Shape::Scalar(Scalar::Quantity) => reading.refuse(|| QuantityError::Form.to_string()),
+            _ => reading.refuse_type(found, &of.go_name, at),
+        }
+        Value::Null
+    }
+
+    /// Reads the members of a struct.
+    fn read_struct<'de, A: MapAccess<'de>>(
+        mut self,
+        schema: &Schema,
+        of: &Struct,
+        above: Option<&GoPath<'_>>,
+        mut access: A,
+    ) -> Result<Value, A::Error> {
+        self.reading.weigh(None)?;
+        let outer = self.place;
+        let mut members = Map::new();
+        // Fields whose values are not kept, because they are empty.
+        let mut seen: SmallVec<[&str; 4]> = SmallVec::new();
+        while let Some(name) = access.next_key::<String>()? {
+            self.reading.weigh_member(name.len(), members.is_empty())?;
+            let place = Place::Member(outer, &name);
+            let Some(field) = of.field(&name) else {
+                // The kind of an object is checked by who knows it.
+                let is_type = of.kind.is_some() && matches!(&*name, "kind" | "apiVersion");
+                if is_type || of.is_open {
+                    let value = access.next_value_seed(self.inside(&place, Guide::Any)?)?;
+                    if members.contains_key(&name) {
+                        self.reading.note(FieldFault::Duplicate, place);
+                    }
+                    members.insert(name, value);
+                } else {
+                    self.reading.note(FieldFault::Unknown, place);
+                    access.next_value::<IgnoredAny>()?;
+                }
+                continue;
+            };
+            if members.contains_key(&name) || seen.contains(&&*field.name) {
+                self.reading.note(FieldFault::Duplicate, place);
+            }
+            let at = GoPath {
+                above,
+                owner: of,
+                field,
+            };
+            let guide = Guide::Type(schema, &field.of, &at);
+            let value = access.next_value_seed(self.inside(&place, guide)?)?;
+            let is_kept = match &value {
+                // Null takes a pointer, list or map away, and says nothing of others.
+                Value::Null => {
+                    if field.of.is_pointer || !matches!(field.of.shape, Shape::Scalar(_)) {
+                        members.remove(&name);
+                    }
+                    false
+                }
+                value => field.of.is_pointer || !is_zero(&field.of, value),
+            };
+            if is_kept {
+                members.insert(name, value);
+            } else {
+                seen.push(&field.name);
+                if !value.is_null() {
+                    members.remove(&name);
+                }
+            }
+        }
+        Ok(Value::Object(members))
+    }
+
+    /// Reads the members of a map, whose values have this type or any.
+    fn read_map<'de, A: MapAccess<'de>>(
+        mut self,
+        item: Option<(&Schema, &Type, &GoPath<'_>)>,
+        mut access: A,
+    ) -> Result<Value, A::Error> {
+        self.reading.weigh(None)?;
+        let above = self.place;
+        let mut members = Map::new();
+        while let Some(name) = access.next_key::<String>()? {
+            self.reading.weigh_member(name.len(), members.is_empty())?;
+            let place = Place::Member(above, &name);
+            let guide = item.map_or(Guide::Any, |(schema, of, at)| Guide::Type(schema, of, at));
+            let mut value = access.next_value_seed(self.inside(&place, guide)?)?;
+            if members.contains_key(&name) {
+                self.reading.note(FieldFault::Duplicate, place);
+            }
+            if let (Value::Null, Some((_, of, _))) = (&value, item) {
+                value = zero(of);
+            }
+            members.insert(name, value);
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+impl Reading {
+    /// What the decoder of a type made of a text.
+    fn parsed(&mut self, result: Result<String, String>) -> Value {
+        match result {
+            Ok(text) => text.into(),
+            Err(why) => {
+                self.refuse(|| why);
+                Value::Null
+            }
+        }
+    }
+}
+
+fn is_int32(value: &Value) -> bool {
+    value
+        .as_i64()
+        .is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+/// What null means in a list or a map.
+fn zero(of: &Type) -> Value {
+    if of.is_pointer {
+        return Value::Null;
+    }
+    match &of.shape {
+        Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
+        Shape::Scalar(Scalar::Bool) => false.into(),
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64 | Scalar::IntOrString) => {
+            0.into()
+        }
+        Shape::Scalar(Scalar::Quantity) => "0".into(),
+        Shape::Scalar(Scalar::Duration) => "0s".into(),
+        Shape::Struct(_) => Value::Object(Map::new()),
+        Shape::Scalar(Scalar::Time | Scalar::MicroTime)
+        | Shape::List(_)
+        | Shape::Map(_)
+        | Shape::Object
+        | Shape::Any => Value::Null,
     }
 }
 
@@ -133,17 +507,17 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
         self.reading.weigh(None)?;
-        Ok(Value::Bool(value))
+        Ok(self.scalar(value.into(), None))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
         self.reading.weigh(None)?;
-        Ok(value.into())
+        Ok(self.scalar(value.into(), None))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
         self.reading.weigh(None)?;
-        Ok(value.into())
+        Ok(self.scalar(value.into(), None))
     }
 
     fn visit_i128<E: Error>(self, value: i128) -> Result<Value, E> {
@@ -163,22 +537,23 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         self.reading.weigh(None)?;
-        if let Some(whole) = whole_number(value) {
-            return Ok(whole.into());
-        }
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom(format_args!("unsupported value: {value}")))
+        let number = match whole_number(value) {
+            Some(whole) => whole.into(),
+            None => Number::from_f64(value)
+                .map(Value::Number)
+                .ok_or_else(|| E::custom(format_args!("unsupported value: {value}")))?,
+        };
+        Ok(self.scalar(number, Some(value)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
         self.reading.weigh(Some(text.len()))?;
-        Ok(text.into())
+        Ok(self.scalar(text.into(), None))
     }
 
     fn visit_string<E: Error>(self, text: String) -> Result<Value, E> {
         self.reading.weigh(Some(text.len()))?;
-        Ok(Value::String(text))
+        Ok(self.scalar(Value::String(text), None))
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Value, E> {
@@ -207,31 +582,50 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         self.reading.weigh(None)?;
+        let item = match self.guide {
+            Guide::Any | Guide::Object(..) => None,
+            Guide::Type(schema, of, at) => match &of.shape {
+                Shape::Any | Shape::Object => None,
+                Shape::List(item) => Some((schema, &**item, at)),
+                _ => {
+                    while access.next_element::<IgnoredAny>()?.is_some() {}
+                    return Ok(self.refuse_compound("array"));
+                }
+            },
+        };
         let above = self.place;
+        let guide = item.map_or(Guide::Any, |(schema, of, at)| Guide::Type(schema, of, at));
         let mut items = Vec::new();
         loop {
             let place = Place::Item(above, items.len());
-            match access.next_element_seed(self.inside(&place)?)? {
-                Some(item) => items.push(item),
-                None => return Ok(Value::Array(items)),
+            match (access.next_element_seed(self.inside(&place, guide)?)?, item) {
+                (Some(Value::Null), Some((_, of, _))) => items.push(zero(of)),
+                (Some(value), _) => items.push(value),
+                (None, _) => return Ok(Value::Array(items)),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
-        self.reading.weigh(None)?;
-        let above = self.place;
-        let mut members = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
-            self.reading.weigh_member(name.len(), members.is_empty())?;
-            let place = Place::Member(above, &name);
-            let value = access.next_value_seed(self.inside(&place)?)?;
-            if members.contains_key(&name) {
-                self.reading.duplicates.note(place);
-            }
-            members.insert(name, value);
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        match self.guide {
+            Guide::Any => self.read_map(None, access),
+            Guide::Object(schema, id) => match schema.get(id) {
+                Some(of) => self.read_struct(schema, of, None, access),
+                None => self.read_map(None, access),
+            },
+            Guide::Type(schema, of, at) => match &of.shape {
+                Shape::Any | Shape::Object => self.read_map(None, access),
+                Shape::Map(item) => self.read_map(Some((schema, item, at)), access),
+                Shape::Struct(id) => match schema.get(*id) {
+                    Some(of) => self.read_struct(schema, of, Some(at), access),
+                    None => self.read_map(None, access),
+                },
+                Shape::Scalar(_) | Shape::List(_) => {
+                    while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                    Ok(self.refuse_compound("object"))
+                }
+            },
         }
-        Ok(Value::Object(members))
     }
 }
 

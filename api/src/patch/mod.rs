@@ -10,7 +10,7 @@ mod missing;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use crate::decode::{self, BodyFormat, decode_value};
+use crate::decode::{self, BodyFormat, FieldFault, TypedDocument, decode_value, type_value};
 use crate::field_error::beginning;
 use crate::object::Object;
 use crate::options::FieldValidation;
@@ -36,8 +36,8 @@ pub enum PatchKind {
 pub enum Patch {
     /// Operations (RFC 6902). `None` stands for an operation that fails for every object.
     Json(Vec<Option<PatchOperation>>),
-    /// A document to merge (RFC 7386), and the paths of its duplicate members.
-    Merge(Value, Vec<String>),
+    /// A document to merge (RFC 7386), and its duplicate members.
+    Merge(Value, Vec<FieldFault>),
 }
 
 /// The result of a patch.
@@ -45,8 +45,8 @@ pub enum Patch {
 pub struct Patched {
     /// The object.
     pub object: Object,
-    /// Paths of unknown members, which were dropped.
-    pub unknown: Vec<String>,
+    /// Unknown members, which were dropped.
+    pub unknown: Vec<FieldFault>,
 }
 
 impl Patch {
@@ -77,8 +77,8 @@ impl Patch {
         }
     }
 
-    /// Paths of duplicate members, for a warning (API-156).
-    pub fn duplicates(&self) -> &[String] {
+    /// Duplicate members, for a warning (API-156).
+    pub fn duplicates(&self) -> &[FieldFault] {
         match self {
             Patch::Json(_) => &[],
             Patch::Merge(_, duplicates) => duplicates,
@@ -180,60 +180,46 @@ fn finish(
     definition: &ResourceDefinition,
     validation: FieldValidation,
 ) -> Result<Patched, Box<Status>> {
-    // A refusal shows the document before unknown members are dropped.
-    let whole = (validation == FieldValidation::Strict).then(|| beginning(&patched));
-    let members = match patched {
+    let members = match &patched {
         Value::Object(members) => members,
-        other => {
+        _ => {
             let why = "the result is not an object";
-            return Err(Box::new(Status::patch_result_invalid(other, why)));
+            return Err(Box::new(Status::patch_result_invalid(patched, why)));
         }
     };
-    let mut object = Object(members);
-    let unknown = match check_result(&mut object, definition) {
-        Ok(unknown) => unknown,
-        Err(why) => {
-            let shown = Value::Object(object.0);
-            return Err(Box::new(Status::patch_result_invalid(shown, &why)));
-        }
-    };
-    match whole {
-        Some(whole) if !unknown.is_empty() => {
-            let faults: Vec<String> = decode::unknown_fields(&unknown).collect();
-            let why = format!("strict decoding error: {}", faults.join(", "));
-            Err(Box::new(Status::patch_result_invalid(whole, &why)))
-        }
-        _ => Ok(Patched { object, unknown }),
-    }
-}
-
-/// The paths of unknown members that were dropped.
-fn check_result(
-    object: &mut Object,
-    definition: &ResourceDefinition,
-) -> Result<Vec<String>, String> {
     let own_version = definition.api_version();
     for (name, wanted) in [("kind", &definition.kind), ("apiVersion", &own_version)] {
-        match object.0.get(name) {
+        match members.get(name) {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) if text.is_empty() || text == wanted => {}
-            Some(_) => return Err(format!("{name} of the result must be {wanted}")),
+            Some(_) => {
+                let why = format!("{name} of the result must be {wanted}");
+                return Err(Box::new(Status::patch_result_invalid(patched, &why)));
+            }
         }
     }
-    object.set_type(&definition.kind, &own_version);
-    let schema = &definition.placeholder_schema;
-    let unknown = schema.normalize(object, &definition.kind)?;
-    if object
-        .0
-        .values()
-        .any(|value| decode::is_deeper_than(value, decode::MAX_DEPTH - 1))
-    {
-        return Err(format!(
-            "the result is nested deeper than {} levels",
-            decode::MAX_DEPTH
-        ));
+    let refused = |why: &str| Box::new(Status::patch_result_invalid(patched.clone(), why));
+    let read = type_value(&patched, definition.object_type).map_err(|_| {
+        let levels = decode::MAX_DEPTH;
+        refused(&format!("the result is nested deeper than {levels} levels"))
+    })?;
+    let TypedDocument {
+        value: Value::Object(members),
+        faults: unknown,
+        refusal: None,
+    } = read
+    else {
+        return Err(refused(&read.refusal.unwrap_or_default()));
+    };
+    if validation == FieldValidation::Strict && !unknown.is_empty() {
+        let faults: Vec<String> = unknown.iter().map(FieldFault::to_string).collect();
+        let why = format!("strict decoding error: {}", faults.join(", "));
+        let shown = beginning(&patched);
+        return Err(Box::new(Status::patch_result_invalid(shown, &why)));
     }
-    Ok(unknown)
+    let mut object = Object(members);
+    object.set_type(&definition.kind, &own_version);
+    Ok(Patched { object, unknown })
 }
 
 #[cfg(test)]

@@ -13,8 +13,7 @@ mod verb;
 
 use crate::group_version_kind::GroupVersionKind;
 use crate::object::Object;
-use crate::placeholder_schema::PlaceholderSchema;
-use crate::schema::ObjectType;
+use crate::schema::{self, ObjectType};
 
 pub use columns::{Cell, Column};
 pub use conversion::ConversionStrategy;
@@ -190,10 +189,8 @@ pub struct ResourceDefinition {
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: Vec<Column>,
-    /// The type of its objects, if it is known. So far OpenAPI documents show it.
-    pub object_type: Option<ObjectType>,
-    /// What is checked of its members until schemas do it.
-    pub placeholder_schema: PlaceholderSchema,
+    /// The type of its objects.
+    pub object_type: ObjectType,
 }
 
 /// The lifetime of an object that nobody deletes.
@@ -252,8 +249,7 @@ impl ResourceDefinition {
             selectable_fields: Vec::new(),
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
-            object_type: None,
-            placeholder_schema: PlaceholderSchema::default(),
+            object_type: schema::untyped(),
         }
     }
 

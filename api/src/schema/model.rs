@@ -29,6 +29,8 @@ pub struct Struct {
     pub is_atomic: bool,
     /// Whether at most one of its fields is set, but for the one that says which.
     pub is_union: bool,
+    /// Whether it keeps members that are no fields.
+    pub is_open: bool,
     /// Its fields, in order of their names.
     pub(super) fields: Vec<Field>,
 }
@@ -38,6 +40,9 @@ pub struct Struct {
 pub struct Field {
     /// Its name in JSON.
     pub name: String,
+    /// The Go fields through which the struct has it, if it is a field of an embedded struct:
+    /// `ProbeHandler.`. They are in the path of refusals.
+    pub embedded_in: String,
     /// Its place among the fields as they are declared, from 0.
     pub position: usize,
     /// Its number in protobuf. `None` for types that have no form in protobuf.

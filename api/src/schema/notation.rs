@@ -18,7 +18,8 @@
 //! is the empty text.
 //!
 //! `type` begins a struct: `kind` says that it is the type of whole objects, `map=atomic` that
-//! appliers own it as a whole, `union` that one of its fields is set. A line of a field has its
+//! appliers own it as a whole, `open` that it keeps members that are no fields, `union` that one of
+//! its fields is set. A line of a field has its
 //! number in protobuf (`-` for none), its name, its type, and then what else is known of it:
 //!
 //! | word | meaning |
@@ -55,7 +56,7 @@ pub struct NotationError {
 }
 
 /// What may be said of a struct.
-const TYPE_WORDS: [&str; 3] = ["kind", "map=atomic", "union"];
+const TYPE_WORDS: [&str; 4] = ["kind", "map=atomic", "open", "union"];
 
 /// How many names and inlined structs may stand for each other.
 const DEPTH_MAX: usize = 16;
@@ -184,7 +185,7 @@ struct Resolver<'r, 't> {
 impl Resolver<'_, '_> {
     fn resolved(&self, text: &StructText<'_>) -> Result<Struct, NotationError> {
         let mut fields = Vec::new();
-        self.add_fields(text, &mut fields, 0)?;
+        self.add_fields(text, "", &mut fields, 0)?;
         fields.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Struct {
             package: text.package.to_owned(),
@@ -192,6 +193,7 @@ impl Resolver<'_, '_> {
             kind: self.kind(text),
             is_atomic: text.words.contains(&"map=atomic"),
             is_union: text.words.contains(&"union"),
+            is_open: text.words.contains(&"open"),
             fields,
         })
     }
@@ -212,6 +214,7 @@ impl Resolver<'_, '_> {
     fn add_fields(
         &self,
         text: &StructText<'_>,
+        embedded_in: &str,
         fields: &mut Vec<Field>,
         depth: usize,
     ) -> Result<(), NotationError> {
@@ -224,7 +227,8 @@ impl Resolver<'_, '_> {
                     if depth == DEPTH_MAX {
                         return Err(refuse("a type within itself"));
                     }
-                    self.add_fields(inlined, fields, depth + 1)?;
+                    let within = format!("{embedded_in}{}.", inlined.name);
+                    self.add_fields(inlined, &within, fields, depth + 1)?;
                 }
                 [number, name, of, words @ ..] => {
                     let of = self.of(of, text.package, 0);
@@ -236,7 +240,11 @@ impl Resolver<'_, '_> {
                     let field = field(number, name, of, words);
                     let field = field.ok_or_else(|| refuse("an unknown word"))?;
                     let position = fields.len();
-                    fields.push(Field { position, ..field });
+                    fields.push(Field {
+                        position,
+                        embedded_in: embedded_in.to_owned(),
+                        ..field
+                    });
                 }
                 _ => return Err(refuse("no field")),
             }
@@ -379,6 +387,7 @@ fn own(shape: Shape, go_name: &'static str, package: &'static str) -> Own {
 fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Field> {
     let mut field = Field {
         name: name.to_owned(),
+        embedded_in: String::new(),
         position: 0,
         number,
         of,

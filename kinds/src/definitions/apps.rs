@@ -1,6 +1,6 @@
 //! `apps/v1`.
 
-use super::{names, spec_and_status, status, typed, with_status};
+use super::{names, status, typed, with_status};
 use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks};
 
 /// Deployments.
@@ -13,10 +13,6 @@ pub fn deployments() -> ResourceDefinition {
         subresources: vec![status(&["spec", "metadata.labels"])],
         generation: GenerationRule::OnChangeOf(FieldPath::list(&["spec", "metadata.annotations"])),
         update_checks: UpdateChecks::Changes,
-        placeholder_schema: spec_and_status().with_empty_members(concat!(
-            r#","spec":{"replicas":0,"selector":null,"template":{"metadata":{},"#,
-            r#""spec":{"containers":null}},"strategy":{}},"status":{}"#,
-        )),
         ..with_status(row)
     }
 }

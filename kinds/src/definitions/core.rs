@@ -1,8 +1,7 @@
 //! The core group, `v1`.
 
-use super::{names, part, spec_and_status, status, typed, with_status};
+use super::{names, part, status, typed, with_status};
 use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret};
-use api::placeholder_schema::{MemberType, PlaceholderSchema};
 use api::resource::{
     Cell, Column, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, GenerationRule,
     Lifetime, NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
@@ -63,7 +62,6 @@ pub fn namespaces() -> ResourceDefinition {
             ),
             Column::age(),
         ],
-        placeholder_schema: spec_and_status().with_empty_members(r#","spec":{},"status":{}"#),
         ..core("core.v1.Namespace", "namespaces")
     }
 }
@@ -82,11 +80,6 @@ pub fn configmaps() -> ResourceDefinition {
             Column::text("Data", "Number of its entries.", entries),
             Column::age(),
         ],
-        placeholder_schema: PlaceholderSchema::of(&[
-            ("data", MemberType::StringMap),
-            ("binaryData", MemberType::Base64Map),
-            ("immutable", MemberType::Bool),
-        ]),
         ..core("core.v1.ConfigMap", "configmaps")
     }
 }
@@ -111,12 +104,6 @@ pub fn secrets() -> ResourceDefinition {
             Column::text("Data", "Number of its entries.", entries),
             Column::age(),
         ],
-        placeholder_schema: PlaceholderSchema::of(&[
-            ("data", MemberType::Base64Map),
-            ("stringData", MemberType::StringMap),
-            ("type", MemberType::String),
-            ("immutable", MemberType::Bool),
-        ]),
         ..core("core.v1.Secret", "secrets")
     }
 }
@@ -157,8 +144,6 @@ pub fn pods() -> ResourceDefinition {
             SelectableField::text("status.podIPs", &[]),
             own("status.nominatedNodeName"),
         ],
-        placeholder_schema: spec_and_status()
-            .with_empty_members(r#","spec":{"containers":null},"status":{}"#),
         ..row
     }
 }
@@ -175,12 +160,6 @@ pub fn nodes() -> ResourceDefinition {
         create: CreateStrategy::default(),
         selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
         selects_namespace: false,
-        placeholder_schema: spec_and_status().with_empty_members(concat!(
-            r#","spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{"#,
-            r#""machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","#,
-            r#""containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","#,
-            r#""operatingSystem":"","architecture":""}}"#,
-        )),
         ..row
     }
 }
@@ -198,8 +177,6 @@ pub fn services() -> ResourceDefinition {
             SelectableField::text("spec.clusterIP", &["spec.clusterIP"]),
             SelectableField::text("spec.type", &["spec.type"]),
         ],
-        placeholder_schema: spec_and_status()
-            .with_empty_members(r#","spec":{},"status":{"loadBalancer":{}}"#),
         ..with_status(core("core.v1.Service", "services"))
     }
 }
@@ -209,11 +186,6 @@ pub fn serviceaccounts() -> ResourceDefinition {
     ResourceDefinition {
         short_names: names(&["sa"]),
         returns_deleted: true,
-        placeholder_schema: PlaceholderSchema::of(&[
-            ("secrets", MemberType::List),
-            ("imagePullSecrets", MemberType::List),
-            ("automountServiceAccountToken", MemberType::Bool),
-        ]),
         ..core("core.v1.ServiceAccount", "serviceaccounts")
     }
 }
@@ -243,26 +215,6 @@ pub fn events() -> ResourceDefinition {
             SelectableField::text("source", &["source.component", "reportingComponent"]),
             own("type"),
         ],
-        placeholder_schema: PlaceholderSchema::of(&[
-            ("involvedObject", MemberType::Object),
-            ("source", MemberType::Object),
-            ("series", MemberType::Object),
-            ("related", MemberType::Object),
-            ("reason", MemberType::String),
-            ("message", MemberType::String),
-            ("type", MemberType::String),
-            ("action", MemberType::String),
-            ("reportingComponent", MemberType::String),
-            ("reportingInstance", MemberType::String),
-            ("count", MemberType::Int32),
-            ("firstTimestamp", MemberType::Time),
-            ("lastTimestamp", MemberType::Time),
-            ("eventTime", MemberType::MicroTime),
-        ])
-        .with_empty_members(concat!(
-            r#","involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"#,
-            r#""eventTime":null,"reportingComponent":"","reportingInstance":"""#,
-        )),
         ..core("core.v1.Event", "events")
     }
 }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use api::placeholder_schema::{MemberType, PlaceholderSchema};
 use api::resource::{FieldPath, ResourceDefinition, Subresource, UpdateStrategy, Verb};
 
 pub mod apps;
@@ -38,7 +37,7 @@ fn typed(object_type: &'static str, group: &str, plural: &str) -> ResourceDefini
     let (version, kind) = (parts.next(), parts.next());
     let (version, kind) = (version.unwrap_or_default(), kind.unwrap_or_default());
     ResourceDefinition {
-        object_type: Some(crate::types::object_type(object_type)),
+        object_type: crate::types::object_type(object_type),
         ..ResourceDefinition::named(group, version, kind, plural)
     }
 }
@@ -70,11 +69,6 @@ fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     row.create.drops = FieldPath::list(&["status"]);
     row.update.keeps = FieldPath::list(&["status"]);
     row
-}
-
-/// The members of kinds with a spec and a status.
-fn spec_and_status() -> PlaceholderSchema {
-    PlaceholderSchema::of(&[("spec", MemberType::Object), ("status", MemberType::Object)])
 }
 
 /// Converts a list of names.

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use api::schema::{ObjectType, Schema};
+use api::schema::{META, ObjectType, Schema};
 
 /// The text of each package.
 const PACKAGES: [&str; 23] = [
@@ -23,7 +23,7 @@ const PACKAGES: [&str; 23] = [
     include_str!("discovery.v1.txt"),
     include_str!("events.v1.txt"),
     include_str!("flowcontrol.v1.txt"),
-    include_str!("meta.v1.txt"),
+    META,
     include_str!("networking.v1.txt"),
     include_str!("node.v1.txt"),
     include_str!("policy.v1.txt"),

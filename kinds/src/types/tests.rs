@@ -17,7 +17,7 @@ fn the_types_of_all_packages_can_be_read() {
 #[test]
 fn the_type_of_each_resource_is_that_of_its_kind() {
     for definition in built_in() {
-        let (schema, id) = definition.object_type.and_then(|of| of.found()).unwrap();
+        let (schema, id) = definition.object_type.found().unwrap();
         let kind = schema.get(id).unwrap().kind.as_ref().unwrap();
         let own = definition.group_version_kind();
         assert_eq!(

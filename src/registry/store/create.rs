@@ -144,9 +144,11 @@ impl RegistryStore {
         self.strategy.prepare_create(object, &uid, clock::now())
     }
 
-    /// Canonicalizes the object and removes duplicate owners (API-207).
+    /// Fills in what the writer left out, and removes duplicate owners (http.md 7, API-207).
     pub(super) fn clean(&self, object: &mut Object, context: &RequestContext) {
-        self.definition().placeholder_schema.canonicalize(object);
+        if let Some(defaults) = self.definition().defaults {
+            defaults(object);
+        }
         for warning in deduplicate_owners(object) {
             context.warnings.add(warning);
         }

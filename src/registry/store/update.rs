@@ -8,7 +8,6 @@ use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
-use crate::api::decode::unknown_fields;
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
@@ -284,7 +283,9 @@ impl Updating<'_> {
         } = patch.apply(stored, definition, self.options.field_validation)?;
         if self.options.field_validation == FieldValidation::Warn {
             let warnings = &self.request.context.warnings;
-            unknown_fields(&unknown).for_each(|text| warnings.add(text));
+            unknown
+                .iter()
+                .for_each(|fault| warnings.add(fault.to_string()));
         }
         if object.kind() != stored.kind() || object.api_version() != stored.api_version() {
             let why = format!(

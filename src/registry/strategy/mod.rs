@@ -66,6 +66,7 @@ impl Strategy {
         if let Some(prepare) = strategy.prepare {
             prepare(object);
         }
+        self.canonicalize(object);
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
@@ -92,6 +93,7 @@ impl Strategy {
         if let Some(prepare) = strategy.prepare {
             prepare(object, stored);
         }
+        self.canonicalize(object);
         if subresource.is_none() && self.raises_generation(object, stored) {
             set_generation(object, generation_of(stored) + 1);
         }
@@ -100,6 +102,13 @@ impl Strategy {
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));
         self.refuse(object.name(), &errors)
+    }
+
+    /// Brings the object into the form in which it is stored and compared.
+    fn canonicalize(&self, object: &mut Object) {
+        if let Some((schema, id)) = self.definition.object_type.found() {
+            schema.canonicalize(id, &mut object.0);
+        }
     }
 
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {

@@ -18,6 +18,9 @@ pub(super) struct Version {
     kind: Arc<ResourceDefinition>,
     /// The text of an object up to its `metadata`: `{"kind":"Lease","apiVersion":"…",`.
     head: String,
+    /// The members of an object of which nothing but its metadata was given, each with a comma
+    /// before it. Bookmarks are such objects (WA-41).
+    empty_members: String,
 }
 
 impl Version {
@@ -26,6 +29,7 @@ impl Version {
         let (name, api_version) = (&kind.kind, kind.api_version());
         Version {
             head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}","#),
+            empty_members: empty_members(&kind),
             kind,
         }
     }
@@ -65,8 +69,21 @@ impl Version {
 
     /// Writes an object that has nothing but this metadata document (WA-41).
     pub fn write_empty(&self, metadata: &str, out: &mut Vec<u8>) {
-        let empty = self.kind.placeholder_schema.empty_members();
+        let empty = &self.empty_members;
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(format!(r#""metadata":{metadata}{empty}}}"#).as_bytes());
     }
+}
+
+fn empty_members(kind: &ResourceDefinition) -> String {
+    let mut members = serde_json::Map::new();
+    if let Some((schema, id)) = kind.object_type.found() {
+        schema.canonicalize(id, &mut members);
+    }
+    members.remove("metadata");
+    let mut text = serde_json::Value::Object(members).to_string();
+    // Without the braces.
+    text.pop();
+    text.replace_range(..1, if text.len() > 1 { "," } else { "" });
+    text
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::api::decode::{BodyFormat, decode_object};
+use crate::api::decode::{BodyFormat, FieldFault, decode_object};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError};
@@ -39,7 +39,7 @@ impl Document {
     ) -> Result<Object, Box<Status>> {
         let (body, format) = self.into_text(&definition.api_version(), &definition.kind)?;
         let decoded = decode_object(&body, format, definition)?;
-        judge(decoded.faults(), validation, warnings, |error| {
+        judge(&decoded.faults, validation, warnings, |error| {
             let kind = &definition.kind;
             Status::bad_request(format!(
                 "{kind} in version \"{}\" cannot be handled as a {kind}: {error}",
@@ -76,17 +76,20 @@ impl Document {
 /// Warns about unknown and duplicate fields, or refuses them, as the client asked (API-90,
 /// API-156).
 pub(super) fn judge(
-    faults: Vec<String>,
+    faults: &[FieldFault],
     validation: FieldValidation,
     warnings: &Warnings,
     refuse: impl FnOnce(&str) -> Status,
 ) -> Result<(), Box<Status>> {
     match validation {
         FieldValidation::Strict if !faults.is_empty() => {
+            let faults: Vec<String> = faults.iter().map(FieldFault::to_string).collect();
             let error = format!("strict decoding error: {}", faults.join(", "));
             return Err(Box::new(refuse(&error)));
         }
-        FieldValidation::Warn => faults.into_iter().for_each(|text| warnings.add(text)),
+        FieldValidation::Warn => faults
+            .iter()
+            .for_each(|fault| warnings.add(fault.to_string())),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
     Ok(())

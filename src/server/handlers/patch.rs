@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::document::judge;
 use super::{Answered, RequestScope, capability, written};
-use crate::api::decode::duplicate_fields;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::{Status, StatusReason};
@@ -38,8 +37,7 @@ pub(super) async fn patch(
         let patch = read(&given, &body)?;
         if let Patch::Merge(document, duplicates) = &patch {
             let (validation, warnings) = (options.field_validation, &context.warnings);
-            let faults = duplicate_fields(duplicates).collect();
-            judge(faults, validation, warnings, |error| {
+            judge(duplicates, validation, warnings, |error| {
                 Status::patch_result_invalid(document, error)
             })?;
         }

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::placeholder_schema::openapi;
+use crate::api::group_version_kind::GroupVersionKind;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::types::TYPES;
-use crate::schema::{Names, OpenApiVersion};
+use crate::schema::{Names, OpenApiVersion, Schema, StructId};
 
 /// How documents of a format refer to their schemas.
 #[derive(Clone, Copy)]
@@ -67,8 +67,9 @@ pub(super) fn schema_name(package: &str, name: &str) -> String {
 
 /// The name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
 pub(super) fn name(definition: &ResourceDefinition) -> String {
-    let found = definition.object_type.and_then(|of| of.found());
-    if let Some(of) = found.and_then(|(schema, id)| schema.get(id)) {
+    if let Some((schema, id)) = known(definition)
+        && let Some(of) = schema.get(id)
+    {
         return schema_name(&of.package, &of.name);
     }
     let group = match definition.group.as_str() {
@@ -104,11 +105,10 @@ pub(super) fn all(
 ) -> Map<String, Value> {
     let mut schemas = Map::new();
     for definition in definitions {
-        match definition.object_type.and_then(|of| of.found()) {
+        match known(definition) {
             Some((schema, id)) => {
                 schema.add_openapi(id, &references, &mut schemas);
-                let list = definition.object_type.and_then(|of| of.list());
-                if let Some(list) = list {
+                if let Some(list) = definition.object_type.list() {
                     schema.add_openapi(list, &references, &mut schemas);
                 }
             }
@@ -123,15 +123,48 @@ pub(super) fn all(
     schemas
 }
 
+/// The type of a kind, unless it has any members.
+fn known(definition: &ResourceDefinition) -> Option<(&'static Schema, StructId)> {
+    let (schema, id) = definition.object_type.found()?;
+    (!schema.get(id)?.is_open).then_some((schema, id))
+}
+
 /// Adds the schemas of a kind of which little is known.
 fn add_unknown(
     definition: &ResourceDefinition,
     references: References,
     schemas: &mut Map<String, Value>,
 ) {
-    let meta = |kind: &str, description: &str| references.described(&meta_name(kind), description);
     let (kind, name) = (definition.group_version_kind(), name(definition));
-    let list = openapi::list(kind, references.to(&name), &meta);
+    let list_kind = format!("{}List", kind.kind);
+    let of_list = GroupVersionKind {
+        kind: &list_kind,
+        ..kind
+    };
+    let described = |meta: &str, text: &str| references.described(&meta_name(meta), text);
+    let list = json!({
+        "type": "object",
+        "description": format!("A list of objects of the kind {}.", kind.kind),
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": described("ListMeta", "Metadata of the list."),
+            "items": {"type": "array", "items": references.to(&name)},
+        },
+        "x-kubernetes-group-version-kind": [of_list],
+    });
+    let object = json!({
+        "type": "object",
+        "description": format!("An object of the kind {}.", kind.kind),
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": described("ObjectMeta", "Metadata that all objects have."),
+        },
+        "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-group-version-kind": [kind],
+    });
     schemas.insert(list_name(definition), list);
-    schemas.insert(name, definition.placeholder_schema.openapi(kind, &meta));
+    schemas.insert(name, object);
 }

@@ -1,0 +1,173 @@
+//! The canonical form of objects (API-254, PF-3): what Kubernetes prints of an object that it has
+//! read.
+//!
+//! Kubernetes reads objects into structs and prints these. So a member that was not given is printed
+//! if its field is, and a member that is empty is not printed unless it is a pointer. Two bodies
+//! that mean the same are the same in this form.
+
+use serde_json::{Map, Value};
+
+use super::model::{Field, Scalar, Schema, Shape, StructId, Type};
+
+type Members = Map<String, Value>;
+
+impl Schema {
+    /// Brings the members of a struct into the canonical form. Doing it twice changes nothing. The
+    /// values have the types of the schema.
+    pub fn canonicalize(&self, id: StructId, members: &mut Members) {
+        let Some(of) = self.get(id) else {
+            return;
+        };
+        for field in of.fields() {
+            match members.get_mut(&field.name) {
+                None | Some(Value::Null) => match self.absent(field) {
+                    Some(value) => drop(members.insert(field.name.clone(), value)),
+                    None => drop(members.remove(&field.name)),
+                },
+                Some(value) => {
+                    self.canonicalize_value(&field.of, value);
+                    if !field.of.is_pointer && is_zero(&field.of, value) {
+                        match field.is_always_printed {
+                            true if is_nil(value) => *value = Value::Null,
+                            true => {}
+                            false if prints_zero(field) => {}
+                            false => drop(members.remove(&field.name)),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn canonicalize_value(&self, of: &Type, value: &mut Value) {
+        match (&of.shape, value) {
+            (Shape::Struct(id), Value::Object(members)) => self.canonicalize(*id, members),
+            (Shape::List(item), Value::Array(items)) if has_parts(item) => {
+                for value in items {
+                    self.canonicalize_value(item, value);
+                }
+            }
+            (Shape::Map(item), Value::Object(members)) if has_parts(item) => {
+                for value in members.values_mut() {
+                    self.canonicalize_value(item, value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is printed of a field that was not given.
+    fn absent(&self, field: &Field) -> Option<Value> {
+        if field.of.is_pointer {
+            return field.is_always_printed.then_some(Value::Null);
+        }
+        match &field.of.shape {
+            Shape::Struct(id) if !field.omits_zero_struct => {
+                let mut members = Map::new();
+                self.canonicalize(*id, &mut members);
+                Some(Value::Object(members))
+            }
+            Shape::Scalar(scalar) => absent_scalar(*scalar, field),
+            Shape::Object if !field.omits_zero_struct => Some(Value::Null),
+            _ => field.is_always_printed.then_some(Value::Null),
+        }
+    }
+}
+
+fn absent_scalar(scalar: Scalar, field: &Field) -> Option<Value> {
+    // These are structs, which are printed unless they are left out expressly.
+    let of_struct = match scalar {
+        Scalar::Time | Scalar::MicroTime => Value::Null,
+        Scalar::Quantity => "0".into(),
+        Scalar::IntOrString => 0.into(),
+        Scalar::Duration => "0s".into(),
+        Scalar::String => return field.is_always_printed.then(|| "".into()),
+        Scalar::Bool => return field.is_always_printed.then(|| false.into()),
+        Scalar::Int32 | Scalar::Int64 | Scalar::Float64 => {
+            return field.is_always_printed.then(|| 0.into());
+        }
+        Scalar::Bytes => return field.is_always_printed.then_some(Value::Null),
+    };
+    (!field.omits_zero_struct).then_some(of_struct)
+}
+
+fn has_parts(of: &Type) -> bool {
+    matches!(of.shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
+}
+
+/// Whether a value that is no pointer is the one that Go has without being given any.
+pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
+    match (&of.shape, value) {
+        (Shape::Scalar(Scalar::String | Scalar::Bytes), Value::String(text)) => text.is_empty(),
+        (Shape::Scalar(Scalar::Bool), Value::Bool(value)) => !value,
+        (Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64), Value::Number(number)) => {
+            number.as_f64() == Some(0.0)
+        }
+        (_, Value::Array(items)) => items.is_empty(),
+        (Shape::Struct(_) | Shape::Map(_), Value::Object(members)) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// An empty list or map, which Kubernetes keeps as none.
+fn is_nil(value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_))
+}
+
+/// Whether the value is a struct that is printed without members too.
+fn prints_zero(field: &Field) -> bool {
+    matches!(field.of.shape, Shape::Struct(_)) && !field.omits_zero_struct
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TEXT: &str = "package a.v1\n\n\
+        type Thing kind\n  1 spec Spec\n  2 status Status omitzero\n\n\
+        type Spec\n  1 replicas *int32\n  2 count int32\n  3 selector *Part always\n\
+        \x20 4 parts []Part always\n  5 labels map[string]string\n  6 part Part\n\
+        \x20 7 size quantity\n  8 at time\n  9 port intorstring omitzero\n  10 more []Part\n\n\
+        type Status\n  1 phase string\n\n\
+        type Part\n  1 name string always\n  2 note string\n  3 on *bool\n";
+
+    fn canonical(value: Value) -> Value {
+        let schema = Schema::read(&[TEXT]).unwrap();
+        let Value::Object(mut members) = value else {
+            panic!("an object");
+        };
+        let id = schema.find("a.v1.Thing").unwrap();
+        schema.canonicalize(id, &mut members);
+        let once = members.clone();
+        schema.canonicalize(id, &mut members);
+        assert_eq!(once, members);
+        Value::Object(members)
+    }
+
+    /// API-254.
+    #[test]
+    fn fields_are_printed_as_go_prints_them() {
+        let empty = json!({"spec": {
+            "selector": null, "parts": null, "part": {"name": ""}, "size": "0", "at": null,
+        }});
+        for body in [
+            json!({}),
+            json!({"spec": null, "status": {}}),
+            json!({"spec": {"count": 0, "parts": [], "labels": {}, "more": [], "part": {}},
+                   "status": {"phase": ""}}),
+        ] {
+            assert_eq!(canonical(body), empty);
+        }
+        let given = json!({"spec": {
+            "replicas": 0, "count": 1, "selector": {"name": "", "on": false},
+            "parts": [{"name": "a"}], "labels": {"a": ""}, "part": {"name": "", "note": "n"},
+            "size": "1", "at": "2001-02-03T04:05:06Z", "port": "web", "more": [{"name": ""}],
+        }, "status": {"phase": "On"}});
+        let mut body = given.clone();
+        body["spec"]["more"] = json!([{"note": ""}]);
+        body["spec"]["selector"] = json!({"on": false});
+        assert_eq!(canonical(body), given);
+    }
+}
