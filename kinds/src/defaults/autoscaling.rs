@@ -1,1 +1,63 @@
 //! What is filled in of HorizontalPodAutoscalers (http.md 7).
+
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::{Members, member, member_or_new, set_absent, set_default};
+
+/// Fills in a HorizontalPodAutoscaler of autoscaling/v1 (API-255).
+pub fn horizontalpodautoscaler_v1(object: &mut Object) {
+    if let Some(spec) = member_or_new(&mut object.0, "spec") {
+        set_default(spec, "minReplicas", 1);
+    }
+}
+
+/// Fills in a HorizontalPodAutoscaler of autoscaling/v2 (API-255).
+pub fn horizontalpodautoscaler(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    set_default(spec, "minReplicas", 1);
+    if spec
+        .get("metrics")
+        .and_then(Value::as_array)
+        .is_none_or(Vec::is_empty)
+    {
+        spec.insert("metrics".to_owned(), json!([default_metric()]));
+    }
+    if let Some(behavior) = member(spec, "behavior") {
+        scale_up(behavior);
+        scale_down(behavior);
+    }
+}
+
+/// The metric of autoscalers that name none: 80 percent of the requested CPU.
+pub fn default_metric() -> Value {
+    json!({
+        "type": "Resource",
+        "resource": {
+            "name": "cpu",
+            "target": {"type": "Utilization", "averageUtilization": 80},
+        },
+    })
+}
+
+fn percent_policy() -> Value {
+    json!({"type": "Percent", "value": 100, "periodSeconds": 15})
+}
+
+fn scale_up(behavior: &mut Members) {
+    if let Some(rules) = member_or_new(behavior, "scaleUp") {
+        set_absent(rules, "stabilizationWindowSeconds", 0);
+        set_absent(rules, "selectPolicy", "Max");
+        let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+        set_absent(rules, "policies", json!([pods, percent_policy()]));
+    }
+}
+
+fn scale_down(behavior: &mut Members) {
+    if let Some(rules) = member_or_new(behavior, "scaleDown") {
+        set_absent(rules, "selectPolicy", "Max");
+        set_absent(rules, "policies", json!([percent_policy()]));
+    }
+}

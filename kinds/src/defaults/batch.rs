@@ -1,1 +1,102 @@
 //! What is filled in of Jobs and CronJobs (http.md 7).
+
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::workloads::{is_without, template, template_labels};
+use super::{Members, items, member, member_or_new, set_absent, set_default};
+
+/// The labels that a Job's pods get, with and without the prefix that they lacked at first.
+const CONTROLLER_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
+const JOB_NAME: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
+
+/// Fills in a Job (API-251).
+pub fn job(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    template(spec);
+    if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
+        spec.insert("completions".to_owned(), 1.into());
+    }
+    set_default(spec, "parallelism", 1);
+    let backoff_limit = if spec.contains_key("backoffLimitPerIndex") {
+        i32::MAX
+    } else {
+        6
+    };
+    set_default(spec, "backoffLimit", backoff_limit);
+    set_absent(spec, "completionMode", "NonIndexed");
+    set_default(spec, "suspend", false);
+    set_default(spec, "manualSelector", false);
+    let replacement = if spec.contains_key("podFailurePolicy") {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
+    set_absent(spec, "podReplacementPolicy", replacement);
+    pod_failure_policy(spec);
+    let labels = template_labels(spec).cloned();
+    if let Some(labels) = labels
+        && is_without(object.metadata_mut(), "labels")
+    {
+        object.metadata_mut().insert("labels".to_owned(), labels);
+    }
+}
+
+fn pod_failure_policy(spec: &mut Members) {
+    let Some(policy) = member(spec, "podFailurePolicy") else {
+        return;
+    };
+    for rule in items(policy, "rules") {
+        for pattern in items(rule, "onPodConditions") {
+            set_default(pattern, "status", "True");
+        }
+    }
+}
+
+/// Fills in a CronJob (API-251). Of its Jobs only their templates are filled in.
+pub fn cronjob(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    if let Some(job_template) = member(spec, "jobTemplate")
+        && let Some(job) = member(job_template, "spec")
+    {
+        template(job);
+        pod_failure_policy(job);
+    }
+    set_default(spec, "concurrencyPolicy", "Allow");
+    set_default(spec, "suspend", false);
+    set_default(spec, "successfulJobsHistoryLimit", 3);
+    set_default(spec, "failedJobsHistoryLimit", 1);
+}
+
+/// Makes the selector of a new Job, and the labels of its pods, of its uid and name (API-231).
+/// Jobs with a manual selector keep theirs.
+pub fn prepare_job_create(object: &mut Object) {
+    if object.at(&["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
+        return;
+    }
+    let (uid, name) = (
+        object.meta("uid").to_owned(),
+        object.meta("name").to_owned(),
+    );
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    let metadata = member_or_new(spec, "template").and_then(|t| member_or_new(t, "metadata"));
+    if let Some(labels) = metadata.and_then(|metadata| member_or_new(metadata, "labels")) {
+        for (keys, value) in [(CONTROLLER_UID, &uid), (JOB_NAME, &name)] {
+            for key in keys {
+                labels.entry(key).or_insert_with(|| json!(value));
+            }
+        }
+    }
+    if let Some(selector) = member_or_new(spec, "selector")
+        && let Some(labels) = member_or_new(selector, "matchLabels")
+    {
+        let [key, _] = CONTROLLER_UID;
+        labels.entry(key).or_insert_with(|| json!(uid));
+    }
+}

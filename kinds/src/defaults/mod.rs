@@ -51,3 +51,11 @@ pub fn set_default(members: &mut Members, name: &str, value: impl Into<Value>) {
         members.insert(name.to_owned(), value.into());
     }
 }
+
+/// Sets a value that is absent or null. An empty text stays, as it was given.
+pub fn set_absent(members: &mut Members, name: &str, value: impl Into<Value>) {
+    let slot = members.entry(name).or_insert(Value::Null);
+    if slot.is_null() {
+        *slot = value.into();
+    }
+}

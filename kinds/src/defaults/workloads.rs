@@ -1,1 +1,166 @@
 //! What is filled in of the group apps, ReplicationControllers and PodTemplates (http.md 7).
+
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::{Members, items, member, member_or_new, set_default};
+
+/// The annotation of a DaemonSet that counts the changes of its template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Fills in a template below a struct, if it is there.
+pub(super) fn template(_members: &mut Members) {}
+
+/// Fills in a Deployment (API-250).
+pub fn deployment(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    template(spec);
+    set_default(spec, "replicas", 1);
+    if let Some(strategy) = member_or_new(spec, "strategy") {
+        set_default(strategy, "type", "RollingUpdate");
+        if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
+            && let Some(rolling) = member_or_new(strategy, "rollingUpdate")
+        {
+            set_default(rolling, "maxUnavailable", "25%");
+            set_default(rolling, "maxSurge", "25%");
+        }
+    }
+    set_default(spec, "revisionHistoryLimit", 10);
+    set_default(spec, "progressDeadlineSeconds", 600);
+}
+
+/// Fills in a ReplicaSet (API-250).
+pub fn replicaset(object: &mut Object) {
+    if let Some(spec) = member_or_new(&mut object.0, "spec") {
+        template(spec);
+        set_default(spec, "replicas", 1);
+    }
+}
+
+/// Fills in a DaemonSet (API-250).
+pub fn daemonset(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    template(spec);
+    if let Some(strategy) = member_or_new(spec, "updateStrategy") {
+        set_default(strategy, "type", "RollingUpdate");
+        if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
+            && let Some(rolling) = member_or_new(strategy, "rollingUpdate")
+        {
+            set_default(rolling, "maxUnavailable", 1);
+            set_default(rolling, "maxSurge", 0);
+        }
+    }
+    set_default(spec, "revisionHistoryLimit", 10);
+}
+
+/// Fills in a StatefulSet (API-250).
+pub fn statefulset(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    template(spec);
+    for claim in items(spec, "volumeClaimTemplates") {
+        claim_template(claim);
+    }
+    set_default(spec, "podManagementPolicy", "OrderedReady");
+    if let Some(strategy) = member_or_new(spec, "updateStrategy") {
+        let had_type = strategy
+            .get("type")
+            .and_then(Value::as_str)
+            .is_some_and(|t| !t.is_empty());
+        if !had_type {
+            set_default(strategy, "type", "RollingUpdate");
+            member_or_new(strategy, "rollingUpdate");
+        }
+        if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
+            && let Some(rolling) = member(strategy, "rollingUpdate")
+        {
+            set_default(rolling, "partition", 0);
+        }
+    }
+    if let Some(policy) = member_or_new(spec, "persistentVolumeClaimRetentionPolicy") {
+        set_default(policy, "whenDeleted", "Retain");
+        set_default(policy, "whenScaled", "Retain");
+    }
+    set_default(spec, "replicas", 1);
+    set_default(spec, "revisionHistoryLimit", 10);
+}
+
+/// Fills in a claim that is a template. It says its type, unlike other objects inside objects.
+fn claim_template(claim: &mut Members) {
+    set_default(claim, "kind", "PersistentVolumeClaim");
+    set_default(claim, "apiVersion", "v1");
+    if let Some(status) = member_or_new(claim, "status") {
+        set_default(status, "phase", "Pending");
+    }
+    if let Some(spec) = member_or_new(claim, "spec") {
+        set_default(spec, "volumeMode", "Filesystem");
+    }
+}
+
+/// Fills in a ReplicationController: labels and selector are those of its template (API-250).
+pub fn replicationcontroller(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    template(spec);
+    set_default(spec, "replicas", 1);
+    let labels = template_labels(spec).cloned();
+    let Some(labels) = labels else {
+        return;
+    };
+    if is_without(spec, "selector") {
+        spec.insert("selector".to_owned(), labels.clone());
+    }
+    if is_without(object.metadata_mut(), "labels") {
+        object.metadata_mut().insert("labels".to_owned(), labels);
+    }
+}
+
+/// The labels of a spec's template, if it has some.
+pub(super) fn template_labels(spec: &Members) -> Option<&Value> {
+    let labels = spec.get("template")?.get("metadata")?.get("labels")?;
+    labels.as_object().filter(|labels| !labels.is_empty())?;
+    Some(labels)
+}
+
+/// Whether a map has nothing in it.
+pub(super) fn is_without(members: &Members, name: &str) -> bool {
+    let map = members.get(name).and_then(Value::as_object);
+    map.is_none_or(|map| map.is_empty())
+}
+
+/// Fills in a PodTemplate.
+pub fn podtemplate(object: &mut Object) {
+    template(&mut object.0);
+}
+
+/// Counts the first template of a new DaemonSet, in an annotation.
+pub fn prepare_daemonset_create(object: &mut Object) {
+    let counted = template_generation(object).max(1);
+    set_template_generation(object, counted);
+}
+
+/// Counts a change of a DaemonSet's template, in an annotation.
+pub fn prepare_daemonset_update(object: &mut Object, stored: &Object) {
+    let path = ["spec", "template"];
+    let is_changed = object.at(&path) != stored.at(&path);
+    let counted = template_generation(stored).saturating_add(i64::from(is_changed));
+    set_template_generation(object, counted);
+}
+
+fn template_generation(object: &Object) -> i64 {
+    let text = object.text(&["metadata", "annotations", TEMPLATE_GENERATION]);
+    text.parse().unwrap_or_default()
+}
+
+fn set_template_generation(object: &mut Object, counted: i64) {
+    if let Some(annotations) = member_or_new(object.metadata_mut(), "annotations") {
+        let counted = json!(counted.to_string());
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), counted);
+    }
+}

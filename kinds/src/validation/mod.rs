@@ -15,6 +15,7 @@ pub mod endpoints;
 pub mod events;
 pub mod flowcontrol;
 pub mod formats;
+pub mod internal;
 pub mod leases;
 pub mod limits;
 pub mod networking;

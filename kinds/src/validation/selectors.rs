@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use api::field::Field;
+use api::field_error::FieldError;
 use api::names;
 use serde_json::Value;
 
 use super::Faults;
+use super::internal::invalid_struct;
 
 /// The faults of a key of a label (API-204).
 pub fn validate_label_name(key: &str, field: &Field<'_>, faults: &mut Faults) {
@@ -201,42 +203,9 @@ fn requirement_text(requirement: &Value) -> (&str, Cow<'_, str>) {
     (key, shown)
 }
 
-/// A selector as a fault shows it: JSON with its members in Go's order.
-pub fn selector_json(selector: &Field<'_>) -> String {
-    let Some(selector) = selector.value() else {
-        return "null".to_owned();
-    };
-    let mut members = Vec::new();
-    let is_filled = |value: &&Value| match value {
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !members.is_empty(),
-        _ => false,
-    };
-    if let Some(labels) = selector.get("matchLabels").filter(is_filled) {
-        members.push(format!("\"matchLabels\":{labels}"));
-    }
-    if let Some(expressions) = selector.get("matchExpressions").filter(is_filled) {
-        let items = expressions.as_array().into_iter().flatten();
-        let items: Vec<String> = items.map(requirement_json).collect();
-        members.push(format!("\"matchExpressions\":[{}]", items.join(",")));
-    }
-    format!("{{{}}}", members.join(","))
-}
-
-fn requirement_json(requirement: &Value) -> String {
-    let empty = Value::from("");
-    let text = |name| requirement.get(name).unwrap_or(&empty);
-    let values = match requirement.get("values") {
-        Some(values) if !values.as_array().is_none_or(Vec::is_empty) => {
-            format!(",\"values\":{values}")
-        }
-        _ => String::new(),
-    };
-    format!(
-        "{{\"key\":{},\"operator\":{}{values}}}",
-        text("key"),
-        text("operator")
-    )
+/// The fault of a selector that breaks a rule.
+pub fn invalid_selector(selector: &Field<'_>, detail: &str) -> FieldError {
+    invalid_struct(selector, "meta.v1.LabelSelector", detail)
 }
 
 #[cfg(test)]
@@ -281,13 +250,14 @@ mod tests {
         validate_label_selector(&selector, true, &mut faults);
         assert_eq!(faults.len() - before, before - 1);
         assert_eq!(format_label_selector(&selector), "<error>");
+        let fault = invalid_selector(&selector, "wrong").to_string();
         assert_eq!(
-            selector_json(&selector),
-            "{\"matchLabels\":{\"ok\":\"c d\"},\"matchExpressions\":[\
+            fault,
+            "s: Invalid value: {\"matchLabels\":{\"ok\":\"c d\"},\"matchExpressions\":[\
              {\"key\":\"a\",\"operator\":\"In\"},\
              {\"key\":\"x\",\"operator\":\"Exists\",\"values\":[\"a\"]},\
              {\"key\":\"-\",\"operator\":\"Foo\",\"values\":[\"a b\"]},\
-             {\"key\":\"x\",\"operator\":\"\"}]}"
+             {\"key\":\"x\",\"operator\":\"\"}]}: wrong"
         );
     }
 
