@@ -1,1 +1,0 @@
-//! What is filled in of pods and their templates (http.md 7).

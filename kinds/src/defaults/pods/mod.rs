@@ -1,0 +1,109 @@
+//! What is filled in of pods and their templates (http.md 7).
+
+mod containers;
+mod images;
+pub mod resources;
+mod volumes;
+
+use api::object::Object;
+use serde_json::{Map, Value};
+
+use super::{Members, items, member, member_or_new, set_default};
+use containers::{container, host_ports};
+use resources::{pod_level_resources, requests_from_limits, resource_list, resource_requirements};
+use volumes::volume;
+
+/// Annotations of long ago that are dropped.
+const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
+    "pod.beta.kubernetes.io/init-containers",
+    "pod.alpha.kubernetes.io/init-containers",
+    "pod.beta.kubernetes.io/init-container-statuses",
+    "pod.alpha.kubernetes.io/init-container-statuses",
+];
+
+/// A Pod.
+pub fn pod(object: &mut Object) {
+    let members = &mut object.0;
+    drop_init_container_annotations(members);
+    if let Some(spec) = member_or_new(members, "spec") {
+        pod_spec(spec);
+        for list in ["containers", "initContainers"] {
+            items(spec, list).for_each(requests_from_limits);
+        }
+        pod_level_resources(spec);
+        set_default(spec, "enableServiceLinks", true);
+        if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
+            for list in ["containers", "initContainers"] {
+                items(spec, list).for_each(host_ports);
+            }
+        }
+    }
+    if let Some(status) = member(members, "status") {
+        pod_status(status);
+    }
+}
+
+/// The template of pods in another object (API-245).
+pub fn pod_template_spec(members: &mut Members) {
+    drop_init_container_annotations(members);
+    if let Some(spec) = member_or_new(members, "spec") {
+        pod_spec(spec);
+    }
+}
+
+/// The spec of a pod, as templates have it (API-245).
+pub fn pod_spec(members: &mut Members) {
+    mirror_service_account(members);
+    set_default(members, "dnsPolicy", "ClusterFirst");
+    set_default(members, "restartPolicy", "Always");
+    set_default(members, "securityContext", Map::new());
+    set_default(members, "terminationGracePeriodSeconds", 30);
+    set_default(members, "schedulerName", "default-scheduler");
+    items(members, "volumes").for_each(volume);
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        items(members, list).for_each(container);
+    }
+    resource_list(members, "overhead");
+    resource_requirements(members, "resources");
+}
+
+/// A pod's account has two names, which are one (API-249).
+fn mirror_service_account(members: &mut Members) {
+    let is_text = |value: &&Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let name = members.get("serviceAccountName").filter(is_text);
+    let name = name.or_else(|| members.get("serviceAccount").filter(is_text));
+    if let Some(name) = name.cloned() {
+        members.insert("serviceAccount".to_owned(), name.clone());
+        members.insert("serviceAccountName".to_owned(), name);
+    }
+}
+
+fn drop_init_container_annotations(members: &mut Members) {
+    let Some(metadata) = member(members, "metadata") else {
+        return;
+    };
+    let Some(annotations) = member(metadata, "annotations") else {
+        return;
+    };
+    let before = annotations.len();
+    annotations.retain(|key, _| !INIT_CONTAINER_ANNOTATIONS.contains(&key.as_str()));
+    if annotations.is_empty() && before > 0 {
+        metadata.remove("annotations");
+    }
+}
+
+fn pod_status(members: &mut Members) {
+    let lists = [
+        "initContainerStatuses",
+        "containerStatuses",
+        "ephemeralContainerStatuses",
+    ];
+    for list in lists {
+        for status in items(members, list) {
+            resource_list(status, "allocatedResources");
+            resource_requirements(status, "resources");
+        }
+    }
+    resource_list(members, "allocatedResources");
+    resource_requirements(members, "resources");
+}

@@ -1,0 +1,169 @@
+//! Amounts of resources: their form, and what is filled in of them (API-245, API-254).
+
+use std::collections::BTreeMap;
+
+use api::quantity::Quantity;
+use serde_json::{Map, Value};
+
+use crate::defaults::{Members, items, member, member_or_new};
+
+/// A quantity, in its canonical form.
+pub fn quantity(members: &mut Members, name: &str) {
+    if let Some(value) = members.get_mut(name) {
+        rewrite(value, |quantity| quantity);
+    }
+}
+
+/// A list of resources: whole thousandths in the canonical form.
+pub fn resource_list(members: &mut Members, name: &str) {
+    let list = member(members, name).into_iter().flatten();
+    for (_, value) in list {
+        rewrite(value, Quantity::rounded_to_milli);
+    }
+}
+
+/// The limits and requests of a container, a pod or a claim.
+pub fn resource_requirements(members: &mut Members, name: &str) {
+    if let Some(resources) = member(members, name) {
+        resource_list(resources, "limits");
+        resource_list(resources, "requests");
+    }
+}
+
+fn rewrite(value: &mut Value, change: impl Fn(Quantity) -> Quantity) {
+    if let Some(quantity) = read(value) {
+        let text = change(quantity).to_string();
+        if value.as_str() != Some(text.as_str()) {
+            *value = text.into();
+        }
+    }
+}
+
+/// A quantity, written as a text or as a number.
+fn read(value: &Value) -> Option<Quantity> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
+/// What a container may not exceed is also what it asks for, unless it says so itself.
+pub(super) fn requests_from_limits(container: &mut Members) {
+    if let Some(resources) = member(container, "resources") {
+        let limits = resources.get("limits").and_then(Value::as_object);
+        if let Some(limits) = limits.cloned() {
+            add_missing(resources, "requests", limits);
+        }
+    }
+}
+
+/// Adds the resources that a list does not have.
+fn add_missing(resources: &mut Members, list: &str, missing: Map<String, Value>) {
+    if missing.is_empty() {
+        return;
+    }
+    if let Some(list) = member_or_new(resources, list) {
+        for (name, value) in missing {
+            list.entry(name).or_insert(value);
+        }
+    }
+}
+
+type Amounts = BTreeMap<String, Quantity>;
+
+/// The resources of a whole pod, filled in if it has some. They follow those of its containers,
+/// and requests also follow limits.
+pub(super) fn pod_level_resources(spec: &mut Members) {
+    let Some(resources) = spec.get("resources") else {
+        return;
+    };
+    let has = |list: &str| {
+        resources
+            .get(list)
+            .is_some_and(|list| list.as_object().is_some_and(|list| !list.is_empty()))
+    };
+    let (has_limits, has_requests) = (has("limits"), has("requests"));
+    if !has_limits && !has_requests {
+        return;
+    }
+    let texts = |amounts: Amounts, wanted: fn(&str) -> bool| -> Map<String, Value> {
+        let wanted = amounts.into_iter().filter(|(name, _)| wanted(name));
+        wanted
+            .map(|(name, amount)| (name, amount.to_string().into()))
+            .collect()
+    };
+    let limits = texts(of_containers(spec, "limits"), is_huge_pages);
+    let requests = texts(of_containers(spec, "requests"), is_overcommitted);
+    let Some(resources) = member(spec, "resources") else {
+        return;
+    };
+    add_missing(resources, "limits", limits);
+    let limits = resources.get("limits").and_then(Value::as_object).cloned();
+    let Some(mut limits) = limits.filter(|limits| !limits.is_empty()) else {
+        return;
+    };
+    limits.retain(|name, _| is_overcommitted(name) || is_huge_pages(name));
+    add_missing(resources, "requests", requests);
+    add_missing(resources, "requests", limits);
+}
+
+fn is_huge_pages(name: &str) -> bool {
+    name.starts_with("hugepages-")
+}
+
+/// Whether a resource may be promised more than once.
+fn is_overcommitted(name: &str) -> bool {
+    matches!(name, "cpu" | "memory")
+}
+
+/// What the containers of a pod need together: those that run at once add up, and init
+/// containers run before, one after the other.
+fn of_containers(spec: &mut Members, list: &str) -> Amounts {
+    let mut total = Amounts::new();
+    for container in items(spec, "containers") {
+        add(&mut total, &amounts(container, list));
+    }
+    let (mut sidecars, mut highest) = (Amounts::new(), Amounts::new());
+    for container in items(spec, "initContainers") {
+        let mut own = amounts(container, list);
+        let restarts = container.get("restartPolicy").and_then(Value::as_str);
+        if restarts == Some("Always") {
+            add(&mut total, &own);
+            add(&mut sidecars, &own);
+            raise(&mut highest, &sidecars);
+        } else {
+            add(&mut own, &sidecars);
+            raise(&mut highest, &own);
+        }
+    }
+    raise(&mut total, &highest);
+    total
+}
+
+fn amounts(container: &Members, list: &str) -> Amounts {
+    let list = container
+        .get("resources")
+        .and_then(|resources| resources.get(list));
+    let list = list.and_then(Value::as_object).into_iter().flatten();
+    list.filter_map(|(name, value)| Some((name.clone(), read(value)?)))
+        .collect()
+}
+
+fn add(total: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let sum = match total.get(name) {
+            Some(before) => before.plus(*amount),
+            None => *amount,
+        };
+        total.insert(name.clone(), sum);
+    }
+}
+
+fn raise(total: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        if total.get(name).is_none_or(|before| amount > before) {
+            total.insert(name.clone(), *amount);
+        }
+    }
+}
