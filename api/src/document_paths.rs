@@ -42,8 +42,9 @@ pub struct FieldFaults {
 }
 
 impl FieldFaults {
-    /// Records a fault at a path while there is room. The path is formatted only then and only up to
-    /// its limit, because a document may have many paths that are as long as the document itself.
+    /// Records a fault at a path while there is room. The path is formatted only then and only up
+    /// to its limit, because a document may have many paths that are as long as the document
+    /// itself.
     pub fn note(&mut self, fault: fn(String) -> FieldFault, path: impl fmt::Display) {
         if self.kept.len() >= MAX_PATHS || self.bytes >= MAX_TOTAL_BYTES {
             return;

@@ -1,5 +1,5 @@
-//! Answers of kube-apiserver to bodies, and the comparison of ours with them. `tools/facts/record.py`
-//! records them into `kinds/recorded`.
+//! Answers of kube-apiserver to bodies, and the comparison of ours with them.
+//! `tools/facts/record.py` records them into `kinds/recorded`.
 //!
 //! A case of a creation has a body; one of an update has the object before it too. An answer has
 //! either the object that was made, without metadata and status, or the causes of the refusal.

@@ -29,8 +29,8 @@ use crate::process::{Process, Running};
 use crate::servers::etcd::{self, Cluster};
 
 const WATCHES_OF_ETCD: &str = "etcd_debugging_mvcc_watcher_total";
-/// The resources that come and go. Daemons of one process share their metrics, so no other test, which
-/// may leave resources behind, uses this name.
+/// The resources that come and go. Daemons of one process share their metrics, so no other test,
+/// which may leave resources behind, uses this name.
 const VISITORS: &str = "visitors";
 const SOON: Duration = Duration::from_secs(10);
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::source::{files, root};
+use crate::source::{FOLDERS, files, root};
 
 /// Each family of numbers, with the page that defines it.
 const FAMILIES: &[(&str, &str)] = &[
@@ -174,8 +174,7 @@ fn sections_cited(text: &str, page: &str) -> Vec<String> {
 
 /// Every file that may cite a rule, with its text.
 fn citing() -> Vec<(PathBuf, String)> {
-    let folders = ["src", "actors", "tests", "docs", "config", ".ci"];
-    let below = folders.iter().flat_map(|folder| files(folder, ""));
+    let below = FOLDERS.iter().flat_map(|folder| files(folder, ""));
     let pages = ["README.md", "CONTRIBUTING.md"].map(|page| root().join(page));
     let below = below.chain(pages);
     below

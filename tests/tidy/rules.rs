@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::citations::{DEVIATIONS, Rule, STORAGE, defined_by, in_names, in_prose, list};
-use crate::source::{files, is_test, root};
+use crate::source::{CRATES, files, is_test, place_of, root};
 
 /// The rules that need a proof: those of the page about storage, but for the registry's.
 fn given() -> BTreeSet<Rule> {
@@ -15,7 +15,7 @@ fn given() -> BTreeSet<Rule> {
 /// What the tests cite.
 fn by_tests() -> BTreeSet<Rule> {
     let mut cited = BTreeSet::new();
-    for folder in ["src", "actors/src", "tests"] {
+    for folder in CRATES.into_iter().chain(["tests"]) {
         for path in files(folder, ".rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             let below = path.strip_prefix(root()).unwrap();
@@ -96,12 +96,13 @@ fn made_by_macros(text: &str) -> Vec<&str> {
 /// macro makes there, or the unit tests of a module.
 fn is_there(named: &str) -> bool {
     let (module, test) = named.rsplit_once("::").unwrap();
-    let module = module.replace("::", "/");
     if test == "tests" {
-        let module = root().join("src").join(module);
+        let module = place_of(module);
         return module.is_dir() || module.with_extension("rs").is_file();
     }
-    let file = root().join("tests/blackbox").join(module);
+    let file = root()
+        .join("tests/blackbox")
+        .join(module.replace("::", "/"));
     let files = [file.with_extension("rs"), file.join("mod.rs")];
     let text = files
         .iter()

@@ -38,6 +38,30 @@ fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The folders with the sources of the product, one for each crate.
+pub const CRATES: [&str; 4] = ["src", "actors/src", "api/src", "kinds/src"];
+
+/// The folders of everything that people write.
+pub const FOLDERS: [&str; 8] = [
+    "src", "actors", "api", "kinds", "tests", "config", "docs", ".ci",
+];
+
+/// The sources of all crates.
+pub fn whole_product() -> Vec<Source> {
+    CRATES.iter().flat_map(|folder| product(folder)).collect()
+}
+
+/// The folder or the file without its ending that has a module: `api::protobuf` is
+/// `api/src/protobuf`, and what begins with no crate's name is in the daemon's.
+pub fn place_of(module: &str) -> PathBuf {
+    let (first, rest) = module.split_once("::").unwrap_or((module, ""));
+    let (folder, rest) = match first {
+        "actors" | "api" | "kinds" => (format!("{first}/src"), rest),
+        _ => ("src".to_owned(), module),
+    };
+    root().join(folder).join(rest.replace("::", "/"))
+}
+
 /// The sources of a crate without its unit tests in separate files.
 pub fn product(folder: &str) -> Vec<Source> {
     let base = root().join(folder);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the facts about built-in kinds (src/registry/definitions/types) of the Go sources that define them:
+"""Makes the facts about built-in kinds (kinds/src/types) of the Go sources that define them:
 
     tools/facts/make.py FOLDER
 
 FOLDER has k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver below it, as Debian's packages
 golang-k8s-*-dev install them below /usr/share/gocode/src. tools/facts/fetch.sh fetches them.
 
-The result has names, types, numbers and markers, and no prose. src/schema/notation.rs describes its form.
+The result has names, types, numbers and markers, and no prose. api/src/schema/notation.rs describes its form.
 """
 
 import pathlib
@@ -308,14 +308,15 @@ def main():
         sys.exit(__doc__)
     facts = Facts(pathlib.Path(sys.argv[1]))
     used = facts.used()
-    folder = pathlib.Path(__file__).resolve().parents[2] / "src/registry/definitions/types"
-    folder.mkdir(parents=True, exist_ok=True)
+    root = pathlib.Path(__file__).resolve().parents[2]
     for path, package in facts.packages.items():
         head = f"package {short(path)}"
         group_version = PACKAGES[path.removeprefix("k8s.io/")]
         if group_version:
             head += f" {group_version}"
-        (folder / f"{short(path)}.txt").write_text(f"{head}\n\n{facts.write(package, used)}")
+        # Every object has parts of this package, so it belongs to the crate that knows no kind.
+        place = root / "api/src/schema" if short(path) == "meta.v1" else root / "kinds/src/types"
+        (place / f"{short(path)}.txt").write_text(f"{head}\n\n{facts.write(package, used)}")
 
 
 main()

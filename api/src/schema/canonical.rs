@@ -1,9 +1,9 @@
 //! The canonical form of objects (API-254, PF-3): what Kubernetes prints of an object that it has
 //! read.
 //!
-//! Kubernetes reads objects into structs and prints these. So a member that was not given is printed
-//! if its field is, and a member that is empty is not printed unless it is a pointer. Two bodies
-//! that mean the same are the same in this form.
+//! Kubernetes reads objects into structs and prints these. So a member that was not given is
+//! printed if its field is, and a member that is empty is not printed unless it is a pointer. Two
+//! bodies that mean the same are the same in this form.
 
 use serde_json::{Map, Value};
 

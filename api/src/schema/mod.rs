@@ -1,8 +1,8 @@
 //! The schema engine: what objects of a kind consist of.
 //!
 //! This folder owns the model of types, the notation that facts about types are written in, and
-//! the canonical form of objects, and the schemas of types in OpenAPI documents. Facts enter as text;
-//! types, canonical objects and OpenAPI schemas leave.
+//! the canonical form of objects, and the schemas of types in OpenAPI documents. Facts enter as
+//! text; types, canonical objects and OpenAPI schemas leave.
 //! This folder must not know which kinds exist: those of Kubernetes are a table of the registry.
 
 mod canonical;

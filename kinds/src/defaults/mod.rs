@@ -1,7 +1,8 @@
 //! What the server fills in of objects (http.md 7, API-245 to API-260).
 //!
-//! This folder owns a pure function for each kind, named after it: an object enters that was decoded
-//! by its schema, and leaves with what its writer left out. Filling in twice changes nothing more.
+//! This folder owns a pure function for each kind, named after it: an object enters that was
+//! decoded by its schema, and leaves with what its writer left out. Filling in twice changes
+//! nothing more.
 
 pub mod admissionregistration;
 pub mod autoscaling;

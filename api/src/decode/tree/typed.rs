@@ -1,0 +1,186 @@
+//! Values of a type: how they are checked, refused in the words of Go, and printed.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::super::go_duration;
+use super::super::scalar::{self, Decimals};
+use super::{Guide, Node, Numbers, Reading};
+use crate::document_paths::json_type;
+use crate::quantity::{Quantity, QuantityError};
+use crate::schema::{Field, Scalar, Shape, Struct, Type};
+
+/// A field as Go's refusals name it: with the struct that has it, and no places in lists or maps.
+pub(super) struct GoPath<'g> {
+    pub above: Option<&'g GoPath<'g>>,
+    pub owner: &'g Struct,
+    pub field: &'g Field,
+}
+
+impl fmt::Display for GoPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            write!(f, "{above}.")?;
+        }
+        write!(f, "{}{}", self.field.embedded_in, self.field.name)
+    }
+}
+
+pub(super) fn type_error(found: impl fmt::Display, wanted: &str, at: &GoPath<'_>) -> String {
+    let owner = &at.owner.name;
+    format!("json: cannot unmarshal {found} into Go struct field {owner}.{at} of type {wanted}")
+}
+
+impl Node<'_> {
+    /// A single value, in the form in which its type prints it. It is null if it is not of the
+    /// type, which is recorded. `fraction` is the value of a number that was written as no whole
+    /// one.
+    pub(super) fn scalar(self, value: Value, fraction: Option<f64>) -> Value {
+        let Guide::Type(_, of, at) = self.guide else {
+            return value;
+        };
+        if value.is_null() {
+            return value;
+        }
+        let fraction = match self.reading.numbers {
+            Numbers::AsWritten => fraction,
+            Numbers::ByValue => fraction.filter(|number| number.fract() != 0.0),
+        };
+        match &of.shape {
+            Shape::Any | Shape::Object => value,
+            Shape::Scalar(scalar) => self.typed_scalar(value, fraction, *scalar),
+            Shape::List(_) | Shape::Map(_) | Shape::Struct(_) => {
+                self.reading.refuse_type(json_type(&value), &of.go_name, at);
+                Value::Null
+            }
+        }
+    }
+
+    fn typed_scalar(self, value: Value, fraction: Option<f64>, scalar: Scalar) -> Value {
+        let Guide::Type(_, of, at) = self.guide else {
+            return value;
+        };
+        let reading = self.reading;
+        let found = |value: &Value| match (value, fraction) {
+            (Value::Number(_), Some(number)) => format!("number {number:?}"),
+            (Value::Number(number), None) => format!("number {number}"),
+            _ => json_type(value).to_owned(),
+        };
+        match (scalar, value) {
+            (Scalar::String, value @ Value::String(_))
+            | (Scalar::Bool, value @ Value::Bool(_))
+            | (Scalar::Float64, value @ Value::Number(_))
+            | (Scalar::IntOrString, value @ Value::String(_)) => value,
+            (Scalar::Int32 | Scalar::IntOrString, value)
+                if fraction.is_none() && is_int32(&value) =>
+            {
+                value
+            }
+            (Scalar::Int64, value) if fraction.is_none() && value.is_i64() => value,
+            (Scalar::Bytes, Value::String(text)) => match scalar::base64(text) {
+                Ok(text) => text.into(),
+                Err(why) => {
+                    if reading.decoder_error.is_none() {
+                        reading.type_error.get_or_insert(why);
+                    }
+                    Value::Null
+                }
+            },
+            (Scalar::Time, Value::String(text)) => {
+                reading.parsed(scalar::time(&text, Decimals::Any))
+            }
+            (Scalar::MicroTime, Value::String(text)) => {
+                reading.parsed(scalar::time(&text, Decimals::Six))
+            }
+            (Scalar::Duration, Value::String(text)) => {
+                reading.parsed(go_duration::canonical(&text))
+            }
+            (Scalar::Quantity, value) => {
+                let text = match &value {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let read = text.parse::<Quantity>();
+                let text = read.map(|quantity| quantity.to_string());
+                reading.parsed(text.map_err(|error| error.to_string()))
+            }
+            (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
+                reading.refuse(|| type_error(json_type(&value), "string", at));
+                Value::Null
+            }
+            (Scalar::IntOrString, value) => {
+                reading.refuse(|| type_error(found(&value), "int32", at));
+                Value::Null
+            }
+            (Scalar::Int32 | Scalar::Int64 | Scalar::Float64, value) => {
+                reading.refuse_type(found(&value), &of.go_name, at);
+                Value::Null
+            }
+            (Scalar::String | Scalar::Bool | Scalar::Bytes, value) => {
+                reading.refuse_type(json_type(&value), &of.go_name, at);
+                Value::Null
+            }
+        }
+    }
+
+    /// Reads over a list or an object that is not of the type, which is recorded.
+    pub(super) fn refuse_compound(self, found: &'static str) -> Value {
+        let Guide::Type(_, of, at) = self.guide else {
+            return Value::Null;
+        };
+        let reading = self.reading;
+        match &of.shape {
+            Shape::Scalar(Scalar::Time | Scalar::MicroTime | Scalar::Duration) => {
+                reading.refuse(|| type_error(found, "string", at));
+            }
+            Shape::Scalar(Scalar::IntOrString) => {
+                reading.refuse(|| type_error(found, "int32", at));
+            }
+            Shape::Scalar(Scalar::Quantity) => reading.refuse(|| QuantityError::Form.to_string()),
+            _ => reading.refuse_type(found, &of.go_name, at),
+        }
+        Value::Null
+    }
+}
+
+impl Reading {
+    /// What the decoder of a type made of a text.
+    fn parsed(&mut self, result: Result<String, String>) -> Value {
+        match result {
+            Ok(text) => text.into(),
+            Err(why) => {
+                self.refuse(|| why);
+                Value::Null
+            }
+        }
+    }
+}
+
+fn is_int32(value: &Value) -> bool {
+    value
+        .as_i64()
+        .is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+/// What null means in a list or a map.
+pub(super) fn zero(of: &Type) -> Value {
+    if of.is_pointer {
+        return Value::Null;
+    }
+    match &of.shape {
+        Shape::Scalar(Scalar::String | Scalar::Bytes) => "".into(),
+        Shape::Scalar(Scalar::Bool) => false.into(),
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64 | Scalar::IntOrString) => {
+            0.into()
+        }
+        Shape::Scalar(Scalar::Quantity) => "0".into(),
+        Shape::Scalar(Scalar::Duration) => "0s".into(),
+        Shape::Struct(_) => Value::Object(Map::new()),
+        Shape::Scalar(Scalar::Time | Scalar::MicroTime)
+        | Shape::List(_)
+        | Shape::Map(_)
+        | Shape::Object
+        | Shape::Any => Value::Null,
+    }
+}
