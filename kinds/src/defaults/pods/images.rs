@@ -8,7 +8,7 @@ pub(super) fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-const MAX_NAME: usize = 255;
+const MAX_PATH: usize = 255;
 
 /// Whether an image has the tag `latest`, or neither a tag nor a digest. Texts that name no image
 /// do not.
@@ -67,9 +67,7 @@ fn is_name(name: &str, image: &str) -> bool {
         true => "library/".len(),
         false => 0,
     };
-    registry.len() + 1 + library + path.len() <= MAX_NAME
-        && is_host(registry)
-        && path.split('/').all(is_path_component)
+    library + path.len() <= MAX_PATH && is_host(registry) && path.split('/').all(is_path_component)
 }
 
 fn is_host(registry: &str) -> bool {

@@ -54,6 +54,8 @@ pub fn pod_template_spec(members: &mut Members) {
 /// The spec of a pod, as templates have it (API-245).
 pub fn pod_spec(members: &mut Members) {
     mirror_service_account(members);
+    // Scheduling in groups is not enabled.
+    members.remove("schedulingGroup");
     set_default(members, "dnsPolicy", "ClusterFirst");
     set_default(members, "restartPolicy", "Always");
     set_default(members, "securityContext", Map::new());
@@ -106,4 +108,28 @@ fn pod_status(members: &mut Members) {
     }
     resource_list(members, "allocatedResources");
     resource_requirements(members, "resources");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{self, Functions};
+
+    fn pod_template(object: &mut Object) {
+        let template = member(&mut object.0, "template");
+        pod_template_spec(template.expect("a template"));
+    }
+
+    #[test]
+    fn pods_are_filled_in_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_defaults.json");
+        recorded::check(cases, |path| Functions {
+            defaults: Some(match path.ends_with("/pods") {
+                true => pod,
+                false => pod_template,
+            }),
+            create: |_| Vec::new(),
+            update: None,
+        });
+    }
 }
