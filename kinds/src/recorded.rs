@@ -41,7 +41,8 @@ fn compared(object: &Value) -> Value {
 }
 
 /// Compares our answers with the recorded ones. `functions` finds what is tested of a kind by its
-/// path: `/apis/apps/v1/namespaces/default/deployments`.
+/// path: `/apis/apps/v1/namespaces/default/deployments`. Updates of a subresource have its name
+/// behind it.
 ///
 /// # Panics
 /// If an answer differs, with all differences.
@@ -50,7 +51,11 @@ pub fn check(cases: &str, functions: impl Fn(&str) -> Functions) {
     assert!(!cases.is_empty());
     let mut differences = Vec::new();
     for case in &cases {
-        let functions = functions(case["path"].as_str().expect("a path"));
+        let path = case["path"].as_str().expect("a path");
+        let functions = functions(&match case.get("subresource").and_then(Value::as_str) {
+            None => path.to_owned(),
+            Some(subresource) => format!("{path}{subresource}"),
+        });
         let body = object(&case["body"], functions.defaults);
         let faults = match case.get("old") {
             None => (functions.create)(&body),

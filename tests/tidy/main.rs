@@ -79,7 +79,7 @@ const KINDS: Table = &[
     ("defaults", &[]),
     ("columns", &[]),
     ("convert", &["defaults"]),
-    ("validation", &["defaults"]),
+    ("validation", &["defaults", "types"]),
     ("special", &["validation"]),
     // Compiled for tests alone.
     ("recorded", &[]),

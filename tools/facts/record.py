@@ -57,7 +57,7 @@ def record(server, case):
         sent["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
         return answer_of(*server.call("PUT", f"{at}{case.get('subresource', '')}?dryRun=All", sent))
     finally:
-        server.call("DELETE", at, {"gracePeriodSeconds": 0})
+        server.call("DELETE", at, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
 
 
 def main():

@@ -60,8 +60,8 @@ pub fn cronjob(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
     };
-    if let Some(job_template) = member(spec, "jobTemplate")
-        && let Some(job) = member(job_template, "spec")
+    if let Some(job_template) = member_or_new(spec, "jobTemplate")
+        && let Some(job) = member_or_new(job_template, "spec")
     {
         template(job);
         pod_failure_policy(job);

@@ -3,13 +3,19 @@
 use api::object::Object;
 use serde_json::{Value, json};
 
-use super::{Members, items, member, member_or_new, set_default};
+use super::pods::pod_template_spec;
+use super::pods::resources::resource_requirements;
+use super::{Members, items, member, member_or_new, set_absent, set_default};
 
 /// The annotation of a DaemonSet that counts the changes of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Fills in a template below a struct, if it is there.
-pub(super) fn template(_members: &mut Members) {}
+/// Fills in the template below a struct.
+pub(super) fn template(members: &mut Members) {
+    if let Some(template) = member_or_new(members, "template") {
+        pod_template_spec(template);
+    }
+}
 
 /// Fills in a Deployment (API-250).
 pub fn deployment(object: &mut Object) {
@@ -23,8 +29,8 @@ pub fn deployment(object: &mut Object) {
         if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
             && let Some(rolling) = member_or_new(strategy, "rollingUpdate")
         {
-            set_default(rolling, "maxUnavailable", "25%");
-            set_default(rolling, "maxSurge", "25%");
+            set_absent(rolling, "maxUnavailable", "25%");
+            set_absent(rolling, "maxSurge", "25%");
         }
     }
     set_default(spec, "revisionHistoryLimit", 10);
@@ -50,8 +56,11 @@ pub fn daemonset(object: &mut Object) {
         if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
             && let Some(rolling) = member_or_new(strategy, "rollingUpdate")
         {
-            set_default(rolling, "maxUnavailable", 1);
-            set_default(rolling, "maxSurge", 0);
+            set_absent(rolling, "maxUnavailable", 1);
+        }
+        if let Some(rolling) = member(strategy, "rollingUpdate") {
+            set_absent(rolling, "maxUnavailable", 0);
+            set_absent(rolling, "maxSurge", 0);
         }
     }
     set_default(spec, "revisionHistoryLimit", 10);
@@ -81,6 +90,10 @@ pub fn statefulset(object: &mut Object) {
         {
             set_default(rolling, "partition", 0);
         }
+        // It is behind a gate that is off.
+        if let Some(rolling) = member(strategy, "rollingUpdate") {
+            rolling.remove("maxUnavailable");
+        }
     }
     if let Some(policy) = member_or_new(spec, "persistentVolumeClaimRetentionPolicy") {
         set_default(policy, "whenDeleted", "Retain");
@@ -99,6 +112,7 @@ fn claim_template(claim: &mut Members) {
     }
     if let Some(spec) = member_or_new(claim, "spec") {
         set_default(spec, "volumeMode", "Filesystem");
+        resource_requirements(spec, "resources");
     }
 }
 
@@ -107,7 +121,9 @@ pub fn replicationcontroller(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
     };
-    template(spec);
+    if let Some(template) = member(spec, "template") {
+        pod_template_spec(template);
+    }
     set_default(spec, "replicas", 1);
     let labels = template_labels(spec).cloned();
     let Some(labels) = labels else {

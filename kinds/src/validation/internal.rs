@@ -57,6 +57,15 @@ const NAMES: [(&str, &str); 42] = [
     ("wwids", "WWIDs"),
 ];
 
+/// Fields that are always there.
+const NO_POINTERS: [(&str, &str); 5] = [
+    ("RollingUpdateDaemonSet", "maxSurge"),
+    ("RollingUpdateDaemonSet", "maxUnavailable"),
+    ("RollingUpdateDeployment", "maxSurge"),
+    ("RollingUpdateDeployment", "maxUnavailable"),
+    ("RollingUpdateStatefulSetStrategy", "partition"),
+];
+
 /// Fields of a pod that are in its security context.
 const IN_SECURITY_CONTEXT: [&str; 5] = [
     "hostNetwork",
@@ -87,7 +96,21 @@ pub fn internal_json(type_name: &str, value: Option<&Value>) -> String {
         Some(of) if value.is_some() => printer.structure(of, value),
         _ => printer.text.push_str("null"),
     }
-    printer.text
+    html_safe(printer.text)
+}
+
+/// Any JSON as Go prints it.
+pub fn any_json(value: Option<&Value>) -> String {
+    html_safe(value.unwrap_or(&Value::Null).to_string())
+}
+
+/// Go's JSON may stand in HTML: what begins tags and entities is escaped. It can be in texts only.
+fn html_safe(json: String) -> String {
+    if !json.contains(['<', '>', '&']) {
+        return json;
+    }
+    let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
+    json.replace('&', "\\u0026")
 }
 
 /// The fault of a struct that breaks a rule.
@@ -156,9 +179,15 @@ impl Printer {
                     self.pod_security_context(*id, of, value, member);
                 }
                 ("PodSpec", name, _) if ELSEWHERE.contains(&name) => {}
-                _ => {
+                named => {
                     self.name(&go_name(&of.name, &field.name));
-                    self.value(&field.of, member);
+                    let is_there = NO_POINTERS.contains(&(named.0, named.1));
+                    match (&field.of.shape, member) {
+                        (Shape::Scalar(scalar), None) if is_there => {
+                            self.text.push_str(zero(*scalar));
+                        }
+                        _ => self.value(&field.of, member),
+                    }
                 }
             }
         }

@@ -10,6 +10,7 @@ pub mod autoscaling;
 pub mod batch;
 pub mod certificates;
 pub mod core;
+pub mod counts;
 pub mod disruption;
 pub mod endpoints;
 pub mod events;

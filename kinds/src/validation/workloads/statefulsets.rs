@@ -1,0 +1,190 @@
+//! What is refused of StatefulSets.
+
+use api::field::Field;
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::{ABOVE_REPLICAS, validate_is_selected, validate_runs_forever, validate_selector};
+use crate::validation::Faults;
+use crate::validation::counts::{
+    decremented, is_same, validate_all_nonnegative, validate_nonnegative, validate_not_above,
+};
+use crate::validation::internal::invalid_struct;
+use crate::validation::pods::validate_pod_template_spec;
+
+/// What may change of a StatefulSet's spec.
+const MUTABLE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+/// The faults of a StatefulSet.
+pub fn validate_statefulset(object: &Object) -> Faults {
+    validate(object, None)
+}
+
+/// The faults of a change to a StatefulSet.
+pub fn validate_statefulset_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = validate(object, Some(stored));
+    let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
+    let names = spec.entries().chain(old.entries()).map(|(name, _)| name);
+    let is_fixed = |name: &str| {
+        MUTABLE.contains(&name) || is_same(spec.member(name).value(), old.member(name).value())
+    };
+    if !names.into_iter().all(is_fixed) {
+        faults.push(spec.forbidden(
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+             'template', 'updateStrategy', 'revisionHistoryLimit', \
+             'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        ));
+    }
+    faults
+}
+
+/// What does not change of a stored object is not refused again.
+fn validate(object: &Object, stored: Option<&Object>) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let is_new = |name: &str| {
+        stored.is_none_or(|stored| {
+            let old = Field::of(stored, "spec");
+            !is_same(spec.member(name).value(), old.member(name).value())
+        })
+    };
+    validate_policies(&spec, &mut faults);
+    let claims = spec.member("volumeClaimTemplates");
+    if is_new("volumeClaimTemplates") {
+        for claim in claims.items() {
+            validate_claim_spec(&claim.member("spec"), &mut faults);
+        }
+    }
+    validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], &mut faults);
+    validate_nonnegative(&spec.member("ordinals").member("start"), &mut faults);
+    let service = spec.member("serviceName");
+    if stored.is_none() && !service.text().is_empty() {
+        let wrong = api::names::dns_label(service.text()).into_iter();
+        faults.extend(wrong.map(|message| service.invalid(message)));
+    }
+    let (selector, template) = (spec.member("selector"), spec.member("template"));
+    let empty = "empty selector is invalid for statefulset";
+    if validate_selector(&selector, empty, "", &mut faults) {
+        validate_is_selected(&selector, &template, &mut faults);
+        if is_new("template") {
+            validate_template(&template, claims.list(), &mut faults);
+        }
+    }
+    validate_runs_forever(&template, "StatefulSet", &mut faults);
+    faults
+}
+
+fn validate_policies(spec: &Field<'_>, faults: &mut Faults) {
+    let management = spec.member("podManagementPolicy");
+    match management.text() {
+        "OrderedReady" | "Parallel" => {}
+        "" => faults.push(management.required("")),
+        _ => faults.push(management.invalid("must be 'OrderedReady' or 'Parallel'")),
+    }
+    let strategy = spec.member("updateStrategy");
+    let rolling = strategy.member("rollingUpdate");
+    match strategy.member("type").text() {
+        "" => faults.push(strategy.required("")),
+        "OnDelete" if rolling.is_set() => faults.push(invalid_struct(
+            &rolling,
+            "apps.v1.RollingUpdateStatefulSetStrategy",
+            "only allowed for updateStrategy 'RollingUpdate'",
+        )),
+        "OnDelete" => {}
+        "RollingUpdate" => validate_nonnegative(&rolling.member("partition"), faults),
+        _ => faults.push(invalid_struct(
+            &strategy,
+            "apps.v1.StatefulSetUpdateStrategy",
+            "must be 'RollingUpdate' or 'OnDelete'",
+        )),
+    }
+    let retention = spec.member("persistentVolumeClaimRetentionPolicy");
+    for name in ["whenDeleted", "whenScaled"] {
+        let policy = retention.member(name);
+        if retention.is_set() && !matches!(policy.text(), "Retain" | "Delete") {
+            faults.push(policy.not_supported(&["Retain", "Delete"]));
+        }
+    }
+}
+
+/// The faults of a template whose pods have a volume of each claim too.
+fn validate_template(template: &Field<'_>, claims: &[Value], faults: &mut Faults) {
+    if claims.is_empty() {
+        validate_pod_template_spec(template, faults);
+        return;
+    }
+    let mut with_claims = template.value().cloned().unwrap_or_else(|| json!({}));
+    let mut volumes: Vec<Value> = Vec::new();
+    let name_of = |value: &Value| value.get("name").cloned().unwrap_or_default();
+    for claim in claims {
+        let name = claim
+            .pointer("/metadata/name")
+            .cloned()
+            .unwrap_or_else(|| "".into());
+        if volumes.iter().all(|volume| name_of(volume) != name) {
+            volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+        }
+    }
+    let count = volumes.len();
+    if let Some(Value::Array(own)) = with_claims.pointer("/spec/volumes") {
+        for volume in own {
+            let name = name_of(volume);
+            if volumes
+                .iter()
+                .take(count)
+                .all(|claim| name_of(claim) != name)
+            {
+                volumes.push(volume.clone());
+            }
+        }
+    }
+    if let Some(spec) = with_claims.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("volumes".to_owned(), volumes.into());
+    }
+    let path = template.path();
+    validate_pod_template_spec(&Field::named(&path, Some(&with_claims)), faults);
+}
+
+fn validate_claim_spec(_spec: &Field<'_>, _faults: &mut Faults) {}
+
+/// The faults of a change to the status of a StatefulSet.
+pub fn validate_statefulset_status_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let (status, old) = (Field::of(object, "status"), Field::of(stored, "status"));
+    let counts = [
+        "replicas",
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "collisionCount",
+    ];
+    validate_all_nonnegative(&status, &counts, &mut faults);
+    let replicas = [
+        "readyReplicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+    ];
+    validate_not_above(&status, &replicas, "replicas", ABOVE_REPLICAS, &mut faults);
+    let message = "cannot be greater than status.readyReplicas";
+    validate_not_above(
+        &status,
+        &["availableReplicas"],
+        "readyReplicas",
+        message,
+        &mut faults,
+    );
+    let collisions = status.member("collisionCount");
+    faults.extend(decremented(&collisions, &old.member("collisionCount")));
+    faults
+}
