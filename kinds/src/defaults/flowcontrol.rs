@@ -1,1 +1,36 @@
-//! What is filled in of flowcontrol.apiserver.k8s.io (http.md 7).
+//! What is filled in of flow schemas and priority levels (API-260).
+
+use api::object::Object;
+
+use super::{Members, member, set_absent, set_number};
+
+/// Fills in a flow schema.
+pub fn flowschema(object: &mut Object) {
+    if let Some(spec) = member(&mut object.0, "spec") {
+        set_number(spec, "matchingPrecedence", 1000);
+    }
+}
+
+/// Fills in a priority level.
+pub fn prioritylevelconfiguration(object: &mut Object) {
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    if let Some(limited) = member(spec, "limited") {
+        set_shares(limited, 30);
+        let response = member(limited, "limitResponse");
+        if let Some(queuing) = response.and_then(|response| member(response, "queuing")) {
+            set_number(queuing, "queues", 64);
+            set_number(queuing, "handSize", 8);
+            set_number(queuing, "queueLengthLimit", 50);
+        }
+    }
+    if let Some(exempt) = member(spec, "exempt") {
+        set_shares(exempt, 0);
+    }
+}
+
+fn set_shares(level: &mut Members, shares: i64) {
+    set_absent(level, "nominalConcurrencyShares", shares);
+    set_absent(level, "lendablePercent", 0);
+}

@@ -60,3 +60,10 @@ pub fn set_absent(members: &mut Members, name: &str, value: impl Into<Value>) {
         *slot = value.into();
     }
 }
+
+/// Sets a whole number that is absent or 0.
+pub fn set_number(members: &mut Members, name: &str, value: i64) {
+    if members.get(name).and_then(Value::as_i64).unwrap_or(0) == 0 {
+        members.insert(name.to_owned(), value.into());
+    }
+}

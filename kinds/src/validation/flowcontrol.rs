@@ -1,1 +1,0 @@
-//! What is refused of flowcontrol.apiserver.k8s.io.

@@ -1,0 +1,162 @@
+//! What is refused of priority levels.
+
+use api::field::Field;
+use api::object::Object;
+use serde_json::json;
+
+use super::validate_conditions;
+use crate::validation::Faults;
+use crate::validation::internal::invalid_struct;
+
+const MAX_QUEUES: i64 = 10_000_000;
+/// The bits of a hash from which hands of queues are dealt.
+const MAX_HASH_BITS: i64 = 60;
+
+/// The faults of a priority level.
+pub fn validate_prioritylevelconfiguration(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let name = object.name();
+    validate_spec(name, &spec, &mut faults);
+    let exemption = match name {
+        "exempt" => " except the 'spec.exempt' field",
+        _ => "",
+    };
+    if is_mandatory_changed(name, &spec) {
+        let detail = format!("spec of '{name}'{exemption} must equal the fixed value");
+        let type_name = "flowcontrol.v1.PriorityLevelConfigurationSpec";
+        faults.push(invalid_struct(&spec, type_name, &detail));
+    }
+    validate_conditions(object, &mut faults);
+    faults
+}
+
+/// The faults of a change to a priority level.
+pub fn validate_prioritylevelconfiguration_update(object: &Object, _stored: &Object) -> Faults {
+    validate_prioritylevelconfiguration(object)
+}
+
+/// The faults of a change to the status of a priority level.
+pub fn validate_prioritylevelconfiguration_status_update(
+    object: &Object,
+    _stored: &Object,
+) -> Faults {
+    let mut faults = Faults::new();
+    validate_conditions(object, &mut faults);
+    faults
+}
+
+/// Whether a level that every server has differs from what it must be.
+fn is_mandatory_changed(name: &str, spec: &Field<'_>) -> bool {
+    match name {
+        "exempt" => spec.member("type").text() != "Exempt" || spec.member("limited").is_set(),
+        "catch-all" => {
+            let limited = json!({
+                "nominalConcurrencyShares": 5,
+                "lendablePercent": 0,
+                "limitResponse": {"type": "Reject"},
+            });
+            spec.member("type").text() != "Limited"
+                || spec.member("exempt").is_set()
+                || spec.member("limited").value() != Some(&limited)
+        }
+        _ => false,
+    }
+}
+
+fn validate_spec(name: &str, spec: &Field<'_>, faults: &mut Faults) {
+    let kind = spec.member("type");
+    let limited = spec.member("limited");
+    let exempt = spec.member("exempt");
+    if (name == "exempt") != (kind.text() == "Exempt") {
+        let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
+        faults.push(kind.invalid_value(kind.text(), detail));
+    }
+    match kind.text() {
+        "Limited" => {
+            if exempt.is_set() {
+                faults.push(exempt.forbidden("must be nil if the type is Limited"));
+            }
+            if limited.is_set() {
+                validate_limited(&limited, faults);
+            } else {
+                faults.push(limited.required("must not be empty when type is Limited"));
+            }
+        }
+        "Exempt" => {
+            if limited.is_set() {
+                faults.push(limited.forbidden("must be nil if the type is not Limited"));
+            }
+            validate_shares(&exempt, faults);
+            validate_lendable(&exempt, faults);
+        }
+        _ => faults.push(kind.not_supported(&["Exempt", "Limited"])),
+    }
+}
+
+fn validate_shares(level: &Field<'_>, faults: &mut Faults) {
+    let shares = level.member("nominalConcurrencyShares");
+    if shares.int().is_some_and(|shares| shares < 0) {
+        faults.push(shares.invalid("must be a non-negative integer"));
+    }
+}
+
+fn validate_lendable(level: &Field<'_>, faults: &mut Faults) {
+    let percent = level.member("lendablePercent");
+    let is_percent = |percent| (0..=100).contains(&percent);
+    if percent.int().is_some_and(|percent| !is_percent(percent)) {
+        faults.push(percent.invalid("must be between 0 and 100, inclusive"));
+    }
+}
+
+fn validate_limited(limited: &Field<'_>, faults: &mut Faults) {
+    validate_shares(limited, faults);
+    let response = limited.member("limitResponse");
+    let kind = response.member("type");
+    let queuing = response.member("queuing");
+    match kind.text() {
+        "Reject" if queuing.is_set() => faults
+            .push(queuing.forbidden("must be nil if limited.limitResponse.type is not Limited")),
+        "Reject" => {}
+        "Queue" if queuing.is_set() => validate_queuing(&queuing, faults),
+        "Queue" => faults
+            .push(queuing.required("must not be empty if limited.limitResponse.type is Limited")),
+        _ => faults.push(kind.not_supported(&["Queue", "Reject"])),
+    }
+    validate_lendable(limited, faults);
+    let borrowing = limited.member("borrowingLimitPercent");
+    if borrowing.int().is_some_and(|percent| percent < 0) {
+        faults.push(borrowing.invalid("if specified, must be a non-negative integer"));
+    }
+}
+
+fn validate_queuing(queuing: &Field<'_>, faults: &mut Faults) {
+    let limit = queuing.member("queueLengthLimit");
+    if limit.int().unwrap_or(0) <= 0 {
+        faults.push(limit.invalid("must be positive"));
+    }
+    let queues_field = queuing.member("queues");
+    let queues = queues_field.int().unwrap_or(0);
+    if queues <= 0 {
+        faults.push(queues_field.invalid("must be positive"));
+    } else if queues > MAX_QUEUES {
+        faults.push(queues_field.invalid(format!("must not be greater than {MAX_QUEUES}")));
+    }
+    let hand_field = queuing.member("handSize");
+    let hand = hand_field.int().unwrap_or(0);
+    if hand <= 0 {
+        faults.push(hand_field.invalid("must be positive"));
+    } else if hand > queues {
+        faults.push(hand_field.invalid(format!("should not be greater than queues ({queues})")));
+    } else if entropy_bits(queues, hand) > MAX_HASH_BITS {
+        faults.push(hand_field.invalid(format!(
+            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater \
+             than {MAX_HASH_BITS}"
+        )));
+    }
+}
+
+/// The bits that choose a hand of so many queues.
+fn entropy_bits(queues: i64, hand: i64) -> i64 {
+    ((queues as f64).log2() * hand as f64).ceil() as i64
+}

@@ -1,0 +1,171 @@
+//! What is refused of flow schemas and priority levels.
+
+mod levels;
+mod rules;
+
+use api::field::Field;
+use api::field_error::FieldErrorKind;
+use api::names;
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::Faults;
+use super::internal::{internal_json, invalid_struct};
+
+pub use levels::{
+    validate_prioritylevelconfiguration, validate_prioritylevelconfiguration_status_update,
+    validate_prioritylevelconfiguration_update,
+};
+
+const MAX_PRECEDENCE: i64 = 10_000;
+
+/// The faults of a flow schema.
+pub fn validate_flowschema(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    validate_spec(object.name(), &spec, &mut faults);
+    let is_changed = mandatory_spec(object.name())
+        .is_some_and(|mandatory| spec.value().is_some_and(|spec| *spec != mandatory));
+    if is_changed {
+        let detail = format!("spec of '{}' must equal the fixed value", object.name());
+        faults.push(invalid_struct(
+            &spec,
+            "flowcontrol.v1.FlowSchemaSpec",
+            &detail,
+        ));
+    }
+    validate_conditions(object, &mut faults);
+    faults
+}
+
+/// The faults of a change to a flow schema.
+pub fn validate_flowschema_update(object: &Object, _stored: &Object) -> Faults {
+    validate_flowschema(object)
+}
+
+/// The faults of a change to the status of a flow schema.
+pub fn validate_flowschema_status_update(object: &Object, _stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_conditions(object, &mut faults);
+    faults
+}
+
+fn validate_spec(name: &str, spec: &Field<'_>, faults: &mut Faults) {
+    let field = spec.member("matchingPrecedence");
+    let precedence = field.int().unwrap_or(0);
+    if precedence <= 0 {
+        faults.push(field.invalid_value(precedence, "must be a positive value"));
+    }
+    if precedence > MAX_PRECEDENCE {
+        faults.push(field.invalid(format!("must not be greater than {MAX_PRECEDENCE}")));
+    }
+    if precedence == 1 && name != "exempt" {
+        let detail = "only the schema named 'exempt' may have matchingPrecedence 1";
+        faults.push(field.invalid(detail));
+    }
+    let method = spec.member("distinguisherMethod");
+    let kind = method.member("type");
+    if method.is_set() && !matches!(kind.text(), "ByNamespace" | "ByUser") {
+        let mut fault = kind.not_supported(&["ByNamespace", "ByUser"]);
+        // Kubernetes shows the whole struct here.
+        fault.value = internal_json("flowcontrol.v1.FlowDistinguisherMethod", method.value());
+        faults.push(fault);
+    }
+    let level = spec.member("priorityLevelConfiguration");
+    let level = level.member("name");
+    if level.text().is_empty() {
+        faults.push(level.required("must reference a priority level"));
+    } else {
+        let wrong = names::dns_subdomain(level.text()).into_iter();
+        faults.extend(wrong.map(|message| level.invalid(message)));
+    }
+    for rule in spec.member("rules").items() {
+        rules::validate_rule(&rule, faults);
+    }
+}
+
+/// The spec of a schema that can't be changed.
+fn mandatory_spec(name: &str) -> Option<Value> {
+    let (precedence, groups): (i64, &[&str]) = match name {
+        "exempt" => (1, &["system:masters"]),
+        "catch-all" => (
+            MAX_PRECEDENCE,
+            &["system:unauthenticated", "system:authenticated"],
+        ),
+        _ => return None,
+    };
+    let subject = |group: &&str| json!({"kind": "Group", "group": {"name": group}});
+    let subjects: Vec<Value> = groups.iter().map(subject).collect();
+    let mut spec = json!({
+        "priorityLevelConfiguration": {"name": name},
+        "matchingPrecedence": precedence,
+        "rules": [{
+            "subjects": subjects,
+            "resourceRules": [{
+                "verbs": ["*"],
+                "apiGroups": ["*"],
+                "resources": ["*"],
+                "clusterScope": true,
+                "namespaces": ["*"],
+            }],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        }],
+    });
+    if let (Some(members), "catch-all") = (spec.as_object_mut(), name) {
+        members.insert("distinguisherMethod".to_owned(), json!({"type": "ByUser"}));
+    }
+    Some(spec)
+}
+
+/// The faults of the conditions in a status: each has a type of its own.
+fn validate_conditions(object: &Object, faults: &mut Faults) {
+    let status = Field::of(object, "status");
+    let mut seen = Vec::new();
+    for condition in status.member("conditions").items() {
+        let kind = condition.member("type");
+        let text = condition.value().and_then(|value| value.get("type"));
+        let text = text.and_then(Value::as_str).unwrap_or_default();
+        if seen.contains(&text) {
+            faults.push(kind.fault(FieldErrorKind::Duplicate, ""));
+        }
+        seen.push(text);
+        if text.is_empty() {
+            faults.push(kind.required(""));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::flowcontrol::{flowschema, prioritylevelconfiguration};
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let functions = |path: &str| match path.ends_with("/flowschemas") {
+            true => Functions {
+                defaults: Some(flowschema),
+                create: validate_flowschema,
+                update: Some(validate_flowschema_update),
+            },
+            false => Functions {
+                defaults: Some(prioritylevelconfiguration),
+                create: validate_prioritylevelconfiguration,
+                update: Some(validate_prioritylevelconfiguration_update),
+            },
+        };
+        let cases = include_str!("../../../recorded/flowcontrol.json");
+        check(cases, functions);
+    }
+
+    #[test]
+    fn answers_to_statuses_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/flowcontrol_status.json");
+        check(cases, |_| Functions {
+            defaults: Some(prioritylevelconfiguration),
+            create: validate_prioritylevelconfiguration,
+            update: Some(validate_prioritylevelconfiguration_status_update),
+        });
+    }
+}
