@@ -5,6 +5,7 @@
 //! schema, filled in by [`crate::defaults`]. Faults leave. Rules for `metadata` are those of every
 //! kind and are not checked here.
 
+pub mod addresses;
 pub mod admissionregistration;
 pub mod autoscaling;
 pub mod batch;
