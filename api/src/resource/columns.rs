@@ -35,12 +35,46 @@ impl Column {
         }
     }
 
-    /// The first column of every Table.
+    /// A column of whole numbers that is always shown.
+    pub fn integer(name: &str, description: &str, cell: Cell) -> Column {
+        Column {
+            kind: "integer".to_owned(),
+            ..Column::text(name, description, cell)
+        }
+    }
+
+    /// A column of booleans that is always shown.
+    pub fn boolean(name: &str, description: &str, cell: Cell) -> Column {
+        Column {
+            kind: "boolean".to_owned(),
+            ..Column::text(name, description, cell)
+        }
+    }
+
+    /// The same column, shown only with `-o wide`.
+    #[must_use]
+    pub fn wide(self) -> Column {
+        Column {
+            priority: 1,
+            ..self
+        }
+    }
+
+    /// The first column of most Tables.
     pub fn name() -> Column {
         let description = "Name of the object, unique within its namespace.";
         Column {
             format: "name".to_owned(),
             ..Column::text("Name", description, Cell::Name)
+        }
+    }
+
+    /// The time of creation, of kinds without columns of their own.
+    pub fn created_at() -> Column {
+        let description = "When the object was created.";
+        Column {
+            kind: "date".to_owned(),
+            ..Column::text("Created At", description, Cell::CreatedAt)
         }
     }
 

@@ -48,6 +48,9 @@ pub enum GenerationRule {
     None,
     /// It is 1 on create and increases when a value at one of these paths changes.
     OnChangeOf(Vec<FieldPath>),
+    /// It is as in the body on create, normally absent, and increases when a value at one of these
+    /// paths changes (CSIDrivers).
+    FromAbsentOnChangeOf(Vec<FieldPath>),
 }
 
 /// The common metadata rules that a kind's own validation repeats on update. This only affects the
@@ -117,6 +120,14 @@ impl SelectableField {
         SelectableField {
             indexed: true,
             ..self
+        }
+    }
+
+    /// A field with a whole number at this path. It is 0 when absent.
+    pub fn number(label: &str, path: &str) -> SelectableField {
+        SelectableField {
+            absent: "0".to_owned(),
+            ..SelectableField::text(label, &[path])
         }
     }
 

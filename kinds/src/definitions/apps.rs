@@ -1,18 +1,63 @@
 //! `apps/v1`.
 
-use super::{names, status, typed, with_status};
-use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks};
+use super::{generation, names, status, typed, with_status};
+use crate::columns::apps as columns;
+use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
+
+/// A workload of the group.
+fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        categories: names(&["all"]),
+        generation: generation(&["spec"]),
+        update_checks: UpdateChecks::Changes,
+        ..with_status(typed(object_type, "apps", plural))
+    }
+}
+
+/// ControllerRevisions, the histories of StatefulSets and DaemonSets.
+pub fn controllerrevisions() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::controllerrevisions(),
+        ..typed("apps.v1.ControllerRevision", "apps", "controllerrevisions")
+    }
+}
+
+/// DaemonSets.
+pub fn daemonsets() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["ds"]),
+        columns: columns::daemonsets(),
+        ..workload("apps.v1.DaemonSet", "daemonsets")
+    }
+}
 
 /// Deployments.
 pub fn deployments() -> ResourceDefinition {
-    let row = typed("apps.v1.Deployment", "apps", "deployments");
     ResourceDefinition {
         short_names: names(&["deploy"]),
-        categories: names(&["all"]),
         // A status update can't change labels (http.md 6.2).
         subresources: vec![status(&["spec", "metadata.labels"])],
-        generation: GenerationRule::OnChangeOf(FieldPath::list(&["spec", "metadata.annotations"])),
-        update_checks: UpdateChecks::Changes,
-        ..with_status(row)
+        generation: generation(&["spec", "metadata.annotations"]),
+        columns: columns::deployments(),
+        ..workload("apps.v1.Deployment", "deployments")
+    }
+}
+
+/// ReplicaSets.
+pub fn replicasets() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["rs"]),
+        columns: columns::replicasets(),
+        ..workload("apps.v1.ReplicaSet", "replicasets")
+    }
+}
+
+/// StatefulSets. Their names are the first part of the names of their pods.
+pub fn statefulsets() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["sts"]),
+        name_rule: NameRule::DnsLabel,
+        columns: columns::statefulsets(),
+        ..workload("apps.v1.StatefulSet", "statefulsets")
     }
 }

@@ -1,11 +1,12 @@
 //! The core group, `v1`.
 
-use super::{names, part, status, typed, with_status};
+use super::{generation, names, part, status, typed, with_status};
+use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
+use crate::columns::{pods as pod_columns, volumes as volume_columns};
 use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret};
 use api::resource::{
-    Cell, Column, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, GenerationRule,
-    Lifetime, NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks,
-    UpdateStrategy, Verb,
+    CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime, NameRule,
+    ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy, Verb,
 };
 
 /// A resource of the group with the properties of most kinds.
@@ -53,40 +54,26 @@ pub fn namespaces() -> ResourceDefinition {
         },
         selectable_fields: vec![SelectableField::text("status.phase", &["status.phase"])],
         selects_namespace: false,
-        columns: vec![
-            Column::name(),
-            Column::text(
-                "Status",
-                "Active, or Terminating while its contents are deleted.",
-                Cell::Text("status.phase".into()),
-            ),
-            Column::age(),
-        ],
+        columns: columns::namespaces(),
         ..core("core.v1.Namespace", "namespaces")
     }
 }
 
 /// ConfigMaps.
 pub fn configmaps() -> ResourceDefinition {
-    let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
     ResourceDefinition {
         short_names: names(&["cm"]),
         update: UpdateStrategy {
             validate: Some(immutable::validate_configmap),
             ..UpdateStrategy::default()
         },
-        columns: vec![
-            Column::name(),
-            Column::text("Data", "Number of its entries.", entries),
-            Column::age(),
-        ],
+        columns: columns::configmaps(),
         ..core("core.v1.ConfigMap", "configmaps")
     }
 }
 
 /// Secrets.
 pub fn secrets() -> ResourceDefinition {
-    let entries = Cell::Count(FieldPath::list(&["data"]));
     ResourceDefinition {
         create: CreateStrategy {
             prepare: Some(secret::prepare),
@@ -98,12 +85,7 @@ pub fn secrets() -> ResourceDefinition {
             ..UpdateStrategy::default()
         },
         selectable_fields: vec![SelectableField::text("type", &["type"])],
-        columns: vec![
-            Column::name(),
-            Column::text("Type", "What its data is for.", Cell::Text("type".into())),
-            Column::text("Data", "Number of its entries.", entries),
-            Column::age(),
-        ],
+        columns: columns::secrets(),
         ..core("core.v1.Secret", "secrets")
     }
 }
@@ -121,7 +103,7 @@ pub fn pods() -> ResourceDefinition {
         short_names: names(&["po"]),
         categories: names(&["all"]),
         subresources: vec![status],
-        generation: GenerationRule::OnChangeOf(FieldPath::list(&["spec"])),
+        generation: generation(&["spec"]),
         returns_deleted: true,
         create: CreateStrategy {
             prepare: Some(pod::prepare_create),
@@ -144,6 +126,7 @@ pub fn pods() -> ResourceDefinition {
             SelectableField::text("status.podIPs", &[]),
             own("status.nominatedNodeName"),
         ],
+        columns: pod_columns::pods(),
         ..row
     }
 }
@@ -160,6 +143,7 @@ pub fn nodes() -> ResourceDefinition {
         create: CreateStrategy::default(),
         selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
         selects_namespace: false,
+        columns: node_columns::nodes(),
         ..row
     }
 }
@@ -173,10 +157,12 @@ pub fn services() -> ResourceDefinition {
         name_rule: NameRule::DnsLabel,
         create_on_update: true,
         returns_deleted: true,
+        update_checks: UpdateChecks::Changes,
         selectable_fields: vec![
             SelectableField::text("spec.clusterIP", &["spec.clusterIP"]),
             SelectableField::text("spec.type", &["spec.type"]),
         ],
+        columns: columns::services(),
         ..with_status(core("core.v1.Service", "services"))
     }
 }
@@ -215,6 +201,95 @@ pub fn events() -> ResourceDefinition {
             SelectableField::text("source", &["source.component", "reportingComponent"]),
             own("type"),
         ],
+        columns: event_columns::events(),
         ..core("core.v1.Event", "events")
+    }
+}
+
+/// Endpoints. Their keys lie below those of services (KV-2).
+pub fn endpoints() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["ep"]),
+        key_prefix: "services/endpoints".to_owned(),
+        create_on_update: true,
+        columns: columns::endpoints(),
+        ..core("core.v1.Endpoints", "endpoints")
+    }
+}
+
+/// LimitRanges.
+pub fn limitranges() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["limits"]),
+        create_on_update: true,
+        columns: columns::limitranges(),
+        ..core("core.v1.LimitRange", "limitranges")
+    }
+}
+
+/// PersistentVolumeClaims.
+pub fn persistentvolumeclaims() -> ResourceDefinition {
+    let row = with_status(core(
+        "core.v1.PersistentVolumeClaim",
+        "persistentvolumeclaims",
+    ));
+    ResourceDefinition {
+        short_names: names(&["pvc"]),
+        returns_deleted: true,
+        columns: volume_columns::persistentvolumeclaims(),
+        ..row
+    }
+}
+
+/// PersistentVolumes.
+pub fn persistentvolumes() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["pv"]),
+        scope: ResourceScope::Cluster,
+        returns_deleted: true,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        columns: volume_columns::persistentvolumes(),
+        ..with_status(core("core.v1.PersistentVolume", "persistentvolumes"))
+    }
+}
+
+/// PodTemplates.
+pub fn podtemplates() -> ResourceDefinition {
+    ResourceDefinition {
+        generation: generation(&["template"]),
+        returns_deleted: true,
+        update_checks: UpdateChecks::Changes,
+        columns: columns::podtemplates(),
+        ..core("core.v1.PodTemplate", "podtemplates")
+    }
+}
+
+/// ReplicationControllers. Their keys have a short name (KV-2).
+pub fn replicationcontrollers() -> ResourceDefinition {
+    let replicas = SelectableField::number("status.replicas", "status.replicas");
+    ResourceDefinition {
+        short_names: names(&["rc"]),
+        categories: names(&["all"]),
+        key_prefix: "controllers".to_owned(),
+        generation: generation(&["spec"]),
+        update_checks: UpdateChecks::Changes,
+        propagation: DefaultPropagation::Orphan,
+        selectable_fields: vec![replicas],
+        columns: columns::replicationcontrollers(),
+        ..with_status(core(
+            "core.v1.ReplicationController",
+            "replicationcontrollers",
+        ))
+    }
+}
+
+/// ResourceQuotas.
+pub fn resourcequotas() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["quota"]),
+        returns_deleted: true,
+        update_checks: UpdateChecks::Changes,
+        columns: columns::resourcequotas(),
+        ..with_status(core("core.v1.ResourceQuota", "resourcequotas"))
     }
 }

@@ -6,26 +6,105 @@
 
 use std::sync::Arc;
 
-use api::resource::{FieldPath, ResourceDefinition, Subresource, UpdateStrategy, Verb};
+use api::resource::{
+    FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Subresource, UpdateStrategy, Verb,
+};
 
+pub mod admissionregistration;
+pub mod apiextensions;
+pub mod apiregistration;
 pub mod apps;
+pub mod autoscaling;
+pub mod batch;
+pub mod certificates;
 pub mod coordination;
 pub mod core;
+pub mod discovery;
+pub mod events;
+pub mod flowcontrol;
+pub mod networking;
+pub mod node;
+pub mod policy;
+pub mod rbac;
+pub mod resource;
+pub mod scheduling;
+pub mod storage;
+
+/// The parts of `metadata` that some status endpoints keep (API-212). No update changes the
+/// generation, and there is no `selfLink`.
+const KEPT_METADATA: [&str; 6] = [
+    "spec",
+    "metadata.annotations",
+    "metadata.deletionTimestamp",
+    "metadata.finalizers",
+    "metadata.labels",
+    "metadata.ownerReferences",
+];
 
 /// Every built-in resource, by group in the order of discovery (API-28) and by name within a group.
 /// The order of groups decides which group an ambiguous short name means.
 pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     let rows = [
         core::configmaps(),
+        core::endpoints(),
         core::events(),
+        core::limitranges(),
         core::namespaces(),
         core::nodes(),
+        core::persistentvolumeclaims(),
+        core::persistentvolumes(),
         core::pods(),
+        core::podtemplates(),
+        core::replicationcontrollers(),
+        core::resourcequotas(),
         core::secrets(),
         core::serviceaccounts(),
         core::services(),
+        apiregistration::apiservices(),
+        apps::controllerrevisions(),
+        apps::daemonsets(),
         apps::deployments(),
+        apps::replicasets(),
+        apps::statefulsets(),
+        events::events(),
+        autoscaling::horizontalpodautoscalers_v2(),
+        autoscaling::horizontalpodautoscalers_v1(),
+        batch::cronjobs(),
+        batch::jobs(),
+        certificates::certificatesigningrequests(),
+        networking::ingressclasses(),
+        networking::ingresses(),
+        networking::ipaddresses(),
+        networking::networkpolicies(),
+        networking::servicecidrs(),
+        policy::poddisruptionbudgets(),
+        rbac::clusterrolebindings(),
+        rbac::clusterroles(),
+        rbac::rolebindings(),
+        rbac::roles(),
+        storage::csidrivers(),
+        storage::csinodes(),
+        storage::csistoragecapacities(),
+        storage::storageclasses(),
+        storage::volumeattachments(),
+        storage::volumeattributesclasses(),
+        admissionregistration::mutatingadmissionpolicies(),
+        admissionregistration::mutatingadmissionpolicybindings(),
+        admissionregistration::mutatingwebhookconfigurations(),
+        admissionregistration::validatingadmissionpolicies(),
+        admissionregistration::validatingadmissionpolicybindings(),
+        admissionregistration::validatingwebhookconfigurations(),
+        apiextensions::customresourcedefinitions(),
+        scheduling::priorityclasses(),
         coordination::leases(),
+        node::runtimeclasses(),
+        discovery::endpointslices(),
+        resource::deviceclasses(),
+        resource::resourceclaims(),
+        resource::resourceclaimtemplates(),
+        resource::resourceslices(),
+        flowcontrol::flowschemas(),
+        flowcontrol::prioritylevelconfigurations(),
     ];
     rows.into_iter().map(Arc::new).collect()
 }
@@ -40,6 +119,19 @@ fn typed(object_type: &'static str, group: &str, plural: &str) -> ResourceDefini
         object_type: crate::types::object_type(object_type),
         ..ResourceDefinition::named(group, version, kind, plural)
     }
+}
+
+/// The same for a resource outside of namespaces.
+fn cluster(object_type: &'static str, group: &str, plural: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        scope: ResourceScope::Cluster,
+        ..typed(object_type, group, plural)
+    }
+}
+
+/// A generation that increases with changes at these paths (API-197).
+fn generation(paths: &[&str]) -> GenerationRule {
+    GenerationRule::OnChangeOf(FieldPath::list(paths))
 }
 
 /// A subresource that reads its object and writes a part of it.
@@ -71,7 +163,18 @@ fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     row
 }
 
+/// Adds a status to a resource whose status endpoint keeps most metadata too (API-212).
+fn with_bare_status(row: ResourceDefinition) -> ResourceDefinition {
+    ResourceDefinition {
+        subresources: vec![status(&KEPT_METADATA)],
+        ..with_status(row)
+    }
+}
+
 /// Converts a list of names.
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests;

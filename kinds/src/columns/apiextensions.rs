@@ -1,0 +1,10 @@
+//! The columns of `apiextensions.k8s.io/v1` (http.md 6.4).
+
+use api::resource::Column;
+
+use super::plain;
+
+/// CustomResourceDefinitions.
+pub fn customresourcedefinitions() -> Vec<Column> {
+    plain()
+}

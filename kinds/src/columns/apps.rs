@@ -1,0 +1,113 @@
+//! The columns of `apps/v1` (API-218).
+
+use api::object::Object;
+use api::resource::Column;
+use serde_json::Value;
+
+use super::core::replicated;
+use super::{NONE, computed, integer, labels, list, member, template_columns, workload_selector};
+
+/// ControllerRevisions.
+pub fn controllerrevisions() -> Vec<Column> {
+    let controller = computed(|revision, _| controller(revision).into());
+    let revision = computed(|revision, _| integer(revision, &["revision"]));
+    vec![
+        Column::name(),
+        Column::text("Controller", "What it is a version of.", controller),
+        Column::text("Revision", "Its place in the history.", revision),
+        Column::age(),
+    ]
+}
+
+/// DaemonSets.
+pub fn daemonsets() -> Vec<Column> {
+    let desired = computed(|set, _| integer(set, &["status", "desiredNumberScheduled"]));
+    let current = computed(|set, _| integer(set, &["status", "currentNumberScheduled"]));
+    let ready = computed(|set, _| integer(set, &["status", "numberReady"]));
+    let updated = computed(|set, _| integer(set, &["status", "updatedNumberScheduled"]));
+    let available = computed(|set, _| integer(set, &["status", "numberAvailable"]));
+    let nodes = computed(|set, _| labels(set.at(&["spec", "template", "spec", "nodeSelector"])));
+    let [containers, images] = template_columns();
+    vec![
+        Column::name(),
+        Column::integer("Desired", "Number of nodes that want a pod.", desired),
+        Column::integer("Current", "Number of nodes that have one.", current),
+        Column::integer("Ready", "Number of nodes whose pod is ready.", ready),
+        Column::integer(
+            "Up-to-date",
+            "Number of nodes whose pod is as wanted.",
+            updated,
+        ),
+        Column::integer(
+            "Available",
+            "Number of nodes whose pod is available.",
+            available,
+        ),
+        Column::text(
+            "Node Selector",
+            "Labels of the nodes that want a pod.",
+            nodes,
+        ),
+        Column::age(),
+        containers,
+        images,
+        workload_selector(),
+    ]
+}
+
+/// Deployments.
+pub fn deployments() -> Vec<Column> {
+    let updated = computed(|object, _| integer(object, &["status", "updatedReplicas"]));
+    let available = computed(|object, _| integer(object, &["status", "availableReplicas"]));
+    let [containers, images] = template_columns();
+    vec![
+        Column::name(),
+        ready(),
+        Column::text("Up-to-date", "Number of pods that are as wanted.", updated),
+        Column::text("Available", "Number of pods that are available.", available),
+        Column::age(),
+        containers,
+        images,
+        workload_selector(),
+    ]
+}
+
+/// ReplicaSets.
+pub fn replicasets() -> Vec<Column> {
+    replicated(workload_selector())
+}
+
+/// StatefulSets.
+pub fn statefulsets() -> Vec<Column> {
+    let [containers, images] = template_columns();
+    vec![Column::name(), ready(), Column::age(), containers, images]
+}
+
+fn ready() -> Column {
+    let ready = computed(|object, _| {
+        let ready = integer(object, &["status", "readyReplicas"]);
+        format!("{ready}/{}", integer(object, &["spec", "replicas"])).into()
+    });
+    Column::text(
+        "Ready",
+        "Pods that are ready, of those that are wanted.",
+        ready,
+    )
+}
+
+/// The controller that owns a revision, by its kind, group and name.
+fn controller(revision: &Object) -> String {
+    let owners = list(revision, &["metadata", "ownerReferences"]);
+    let owner = owners
+        .iter()
+        .find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
+    let Some(owner) = owner else {
+        return NONE.to_owned();
+    };
+    let kind = member(owner, "kind").to_lowercase();
+    let name = member(owner, "name");
+    match member(owner, "apiVersion").split_once('/') {
+        Some((group, _)) => format!("{kind}.{}/{name}", group.to_lowercase()),
+        None => format!("{kind}/{name}"),
+    }
+}

@@ -1,0 +1,131 @@
+//! The columns of `autoscaling/v2` and `autoscaling/v1` (API-218).
+
+use api::resource::Column;
+use serde_json::Value;
+
+use super::{NONE, UNKNOWN, UNSET, computed, integer, list, member, text_or};
+
+/// HorizontalPodAutoscalers with any metrics.
+pub fn horizontalpodautoscalers_v2() -> Vec<Column> {
+    let targets = computed(|autoscaler, _| {
+        let specs = list(autoscaler, &["spec", "metrics"]);
+        let statuses = list(autoscaler, &["status", "currentMetrics"]);
+        let of = |(index, spec)| target(spec, statuses.get(index));
+        let targets: Vec<String> = specs.iter().enumerate().map(of).collect();
+        shown(&targets).into()
+    });
+    with_targets(Column::text(
+        "Targets",
+        "Each metric, and what it shall be.",
+        targets,
+    ))
+}
+
+/// HorizontalPodAutoscalers by use of processors.
+pub fn horizontalpodautoscalers_v1() -> Vec<Column> {
+    let targets = computed(|autoscaler, _| {
+        let percent = |part, name| autoscaler.at(&[part, name]).and_then(Value::as_i64);
+        let target = percent("spec", "targetCPUUtilizationPercentage");
+        let current = percent("status", "currentCPUUtilizationPercentage");
+        let current = current.map_or(UNKNOWN.to_owned(), |current| format!("{current}%"));
+        let target = target.map(|target| format!("cpu: {current}/{target}%"));
+        let targets: Vec<String> = target.into_iter().collect();
+        shown(&targets).into()
+    });
+    with_targets(Column::text(
+        "Targets",
+        "The use of processors, and what it shall be.",
+        targets,
+    ))
+}
+
+fn with_targets(targets: Column) -> Vec<Column> {
+    let reference = computed(|autoscaler, _| {
+        let of = |name| autoscaler.text(&["spec", "scaleTargetRef", name]);
+        format!("{}/{}", of("kind"), of("name")).into()
+    });
+    let minimum = computed(
+        |autoscaler, _| match autoscaler.at(&["spec", "minReplicas"]) {
+            Some(minimum) => minimum.to_string().into(),
+            None => UNSET.into(),
+        },
+    );
+    let maximum = computed(|autoscaler, _| integer(autoscaler, &["spec", "maxReplicas"]));
+    let current = computed(|autoscaler, _| integer(autoscaler, &["status", "currentReplicas"]));
+    vec![
+        Column::name(),
+        Column::text("Reference", "What it scales.", reference),
+        targets,
+        Column::text("MinPods", "The least number of pods.", minimum),
+        Column::text("MaxPods", "The greatest number of pods.", maximum),
+        Column::text("Replicas", "Number of pods that there are.", current),
+        Column::age(),
+    ]
+}
+
+/// The first metrics, and how many more there are.
+fn shown(targets: &[String]) -> String {
+    const SHOWN: usize = 2;
+    match targets {
+        [] => NONE.to_owned(),
+        [first, second, _, ..] => {
+            let more = targets.len() - SHOWN;
+            format!("{first}, {second} + {more} more...")
+        }
+        _ => targets.join(", "),
+    }
+}
+
+/// A metric, and what it shall be.
+fn target(spec: &Value, status: Option<&Value>) -> String {
+    let part = match member(spec, "type") {
+        "ContainerResource" => "containerResource",
+        "External" => "external",
+        "Object" => "object",
+        "Pods" => "pods",
+        "Resource" => "resource",
+        _ => return "<unknown type>".to_owned(),
+    };
+    let spec = spec.get(part).unwrap_or(&Value::Null);
+    let target = spec.get("target").unwrap_or(&Value::Null);
+    let current = status.and_then(|status| status.get(part)?.get("current"));
+    let quantity = |of: Option<&Value>, name: &str| {
+        let text = of.map_or("", |of| member(of, name));
+        text.to_owned()
+    };
+    let average = member(target, "averageValue");
+    let current_average = quantity(current, "averageValue");
+    match part {
+        "pods" => format!(
+            "{}/{}",
+            current.map_or(UNKNOWN, |_| text_or(&current_average, "0")),
+            text_or(average, "0"),
+        ),
+        "external" | "object" if !average.is_empty() => {
+            format!("{}/{average} (avg)", text_or(&current_average, UNKNOWN))
+        }
+        "external" | "object" => {
+            let value = quantity(current, "value");
+            let value = current.map_or(UNKNOWN, |_| text_or(&value, "0"));
+            format!("{value}/{}", text_or(member(target, "value"), "0"))
+        }
+        _ => resource_target(member(spec, "name"), target, current),
+    }
+}
+
+/// The use of a resource, and what it shall be.
+fn resource_target(name: &str, target: &Value, current: Option<&Value>) -> String {
+    let average = member(target, "averageValue");
+    if !average.is_empty() {
+        let current = current.map_or(UNKNOWN, |current| {
+            text_or(member(current, "averageValue"), "0")
+        });
+        return format!("{name}: {current}/{average}");
+    }
+    let percent = |of: Option<&Value>, absent: &str| {
+        let percent = of.and_then(|of| of.get("averageUtilization")?.as_i64());
+        percent.map_or(absent.to_owned(), |percent| format!("{percent}%"))
+    };
+    let current = percent(current, UNKNOWN);
+    format!("{name}: {current}/{}", percent(Some(target), "<auto>"))
+}

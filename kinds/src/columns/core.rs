@@ -1,0 +1,230 @@
+//! The columns of the core group, `v1`, but for [`super::events`], [`super::nodes`],
+//! [`super::pods`] and [`super::volumes`].
+
+use std::collections::BTreeSet;
+
+use api::object::Object;
+use api::resource::{Cell, Column, FieldPath};
+use serde_json::Value;
+
+use super::{
+    NONE, UNKNOWN, computed, container_images, container_names, integer, items, joined, labels,
+    list, member, number, plain, selector_column, template_columns, text, text_or, texts,
+    with_more,
+};
+
+/// ConfigMaps.
+pub fn configmaps() -> Vec<Column> {
+    let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
+    vec![
+        Column::name(),
+        Column::text("Data", "Number of its entries.", entries),
+        Column::age(),
+    ]
+}
+
+/// Endpoints.
+pub fn endpoints() -> Vec<Column> {
+    let addresses = computed(|endpoints, _| addresses(endpoints).into());
+    vec![
+        Column::name(),
+        Column::text("Endpoints", "Addresses that are ready.", addresses),
+        Column::age(),
+    ]
+}
+
+/// LimitRanges.
+pub fn limitranges() -> Vec<Column> {
+    plain()
+}
+
+/// Namespaces.
+pub fn namespaces() -> Vec<Column> {
+    let description = "Active, or Terminating while its contents are deleted.";
+    vec![
+        Column::name(),
+        Column::text("Status", description, text("status.phase")),
+        Column::age(),
+    ]
+}
+
+/// PodTemplates.
+pub fn podtemplates() -> Vec<Column> {
+    let names = computed(|object, _| container_names(object, &["template", "spec", "containers"]));
+    let images =
+        computed(|object, _| container_images(object, &["template", "spec", "containers"]));
+    let labels = computed(|object, _| labels(object.at(&["template", "metadata", "labels"])));
+    vec![
+        Column::name(),
+        Column::text("Containers", "Names of its containers.", names),
+        Column::text("Images", "Images of its containers.", images),
+        Column::text("Pod Labels", "Labels of pods that are made of it.", labels),
+    ]
+}
+
+/// ReplicationControllers.
+pub fn replicationcontrollers() -> Vec<Column> {
+    let selector = selector_column(|object, _| labels(object.at(&["spec", "selector"])));
+    replicated(selector)
+}
+
+/// The columns of kinds that keep a number of pods.
+pub(super) fn replicated(selector: Column) -> Vec<Column> {
+    let desired = computed(|object, _| integer(object, &["spec", "replicas"]));
+    let current = computed(|object, _| integer(object, &["status", "replicas"]));
+    let ready = computed(|object, _| integer(object, &["status", "readyReplicas"]));
+    let [containers, images] = template_columns();
+    vec![
+        Column::name(),
+        Column::integer("Desired", "Number of pods that are wanted.", desired),
+        Column::integer("Current", "Number of pods that there are.", current),
+        Column::integer("Ready", "Number of pods that are ready.", ready),
+        Column::age(),
+        containers,
+        images,
+        selector,
+    ]
+}
+
+/// ResourceQuotas.
+pub fn resourcequotas() -> Vec<Column> {
+    let requests = computed(|quota, _| quota_of(quota, false).into());
+    let limits = computed(|quota, _| quota_of(quota, true).into());
+    vec![
+        Column::name(),
+        Column::text(
+            "Request",
+            "What is used of each request, of what may be.",
+            requests,
+        ),
+        Column::text(
+            "Limit",
+            "What is used of each limit, of what may be.",
+            limits,
+        ),
+        Column::age(),
+    ]
+}
+
+/// Secrets.
+pub fn secrets() -> Vec<Column> {
+    let entries = Cell::Count(FieldPath::list(&["data"]));
+    vec![
+        Column::name(),
+        Column::text("Type", "What its data is for.", text("type")),
+        Column::text("Data", "Number of its entries.", entries),
+        Column::age(),
+    ]
+}
+
+/// Services.
+pub fn services() -> Vec<Column> {
+    let cluster = computed(|service, _| cluster_address(service).into());
+    let external = computed(|service, _| external_address(service).into());
+    let ports = computed(|service, _| text_or(&ports(service), NONE).into());
+    let selector = selector_column(|object, _| labels(object.at(&["spec", "selector"])));
+    vec![
+        Column::name(),
+        Column::text("Type", "Who can reach it.", text("spec.type")),
+        Column::text("Cluster-IP", "Its address inside of the cluster.", cluster),
+        Column::text(
+            "External-IP",
+            "Its addresses outside of the cluster.",
+            external,
+        ),
+        Column::text("Port(s)", "Its ports and those of nodes.", ports),
+        Column::age(),
+        selector,
+    ]
+}
+
+/// The first addresses that are ready, with each of their ports.
+fn addresses(endpoints: &Object) -> String {
+    const SHOWN: usize = 3;
+    let subsets = list(endpoints, &["subsets"]);
+    if subsets.is_empty() {
+        return NONE.to_owned();
+    }
+    let (mut shown, mut total) = (Vec::new(), 0);
+    for subset in subsets {
+        let addresses = items(subset, "addresses");
+        let ports: Vec<Option<i64>> = match items(subset, "ports") {
+            [] => vec![None],
+            ports => ports.iter().map(|one| Some(number(one, "port"))).collect(),
+        };
+        for port in ports {
+            total += addresses.len();
+            let free = SHOWN.saturating_sub(shown.len());
+            let more = addresses.iter().take(free);
+            shown.extend(more.map(|address| at_port(member(address, "ip"), port)));
+        }
+    }
+    with_more(&shown, total)
+}
+
+fn at_port(address: &str, port: Option<i64>) -> String {
+    match port {
+        None => address.to_owned(),
+        Some(port) if address.contains(':') => format!("[{address}]:{port}"),
+        Some(port) => format!("{address}:{port}"),
+    }
+}
+
+/// What is used of a quota: of requests and counts, or of limits.
+fn quota_of(quota: &Object, of_limits: bool) -> String {
+    let used = quota.at(&["status", "used"]);
+    let hard = quota.at(&["status", "hard"]).and_then(Value::as_object);
+    let resources = hard.into_iter().flatten();
+    let resources = resources.filter(|(name, _)| name.starts_with("limits.") == of_limits);
+    let texts: Vec<String> = resources
+        .map(|(name, hard)| {
+            let used = used.map_or("", |used| member(used, name));
+            let hard = hard.as_str().unwrap_or_default();
+            format!("{name}: {}/{hard}", text_or(used, "0"))
+        })
+        .collect();
+    texts.join(", ")
+}
+
+fn cluster_address(service: &Object) -> &str {
+    let first = list(service, &["spec", "clusterIPs"]).first();
+    let first = first.and_then(Value::as_str).unwrap_or_default();
+    text_or(first, text_or(service.text(&["spec", "clusterIP"]), NONE))
+}
+
+fn external_address(service: &Object) -> String {
+    let external = texts(list(service, &["spec", "externalIPs"]));
+    match service.text(&["spec", "type"]) {
+        "ClusterIP" | "NodePort" => text_or(&external, NONE).to_owned(),
+        "LoadBalancer" => {
+            let balanced = load_balancer(service);
+            let all = [balanced.as_str(), external.as_str()];
+            let all = joined(all.into_iter().filter(|text| !text.is_empty()), ",");
+            text_or(&all, "<pending>").to_owned()
+        }
+        "ExternalName" => service.text(&["spec", "externalName"]).to_owned(),
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+/// The addresses of a load balancer, or else its names, sorted.
+pub(super) fn load_balancer(object: &Object) -> String {
+    let ingress = list(object, &["status", "loadBalancer", "ingress"]).iter();
+    let points = ingress.map(|point| text_or(member(point, "ip"), member(point, "hostname")));
+    let points: BTreeSet<&str> = points.filter(|point| !point.is_empty()).collect();
+    joined(points, ",")
+}
+
+fn ports(service: &Object) -> String {
+    let ports = list(service, &["spec", "ports"]).iter();
+    let ports: Vec<String> = ports
+        .map(|port| {
+            let (own, protocol) = (number(port, "port"), member(port, "protocol"));
+            match number(port, "nodePort") {
+                ..=0 => format!("{own}/{protocol}"),
+                node => format!("{own}:{node}/{protocol}"),
+            }
+        })
+        .collect();
+    ports.join(",")
+}

@@ -1,0 +1,130 @@
+//! The columns of Events (API-218), in both of their versions.
+
+use api::object::Object;
+use api::resource::{Cell, Column};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{computed, integer, member, since, text, text_or};
+
+/// The names that a version has for members.
+struct Members {
+    first: &'static str,
+    last: &'static str,
+    count: &'static str,
+    source: &'static str,
+    object: &'static str,
+    message: &'static str,
+    controller: &'static str,
+}
+
+const CORE: Members = Members {
+    first: "firstTimestamp",
+    last: "lastTimestamp",
+    count: "count",
+    source: "source",
+    object: "involvedObject",
+    message: "message",
+    controller: "reportingComponent",
+};
+
+const EVENTS: Members = Members {
+    first: "deprecatedFirstTimestamp",
+    last: "deprecatedLastTimestamp",
+    count: "deprecatedCount",
+    source: "deprecatedSource",
+    object: "regarding",
+    message: "note",
+    controller: "reportingController",
+};
+
+/// The names that the version of an event has for members.
+fn members(event: &Object) -> &'static Members {
+    match event.api_version() {
+        "events.k8s.io/v1" => &EVENTS,
+        _ => &CORE,
+    }
+}
+
+/// Events.
+pub fn events() -> Vec<Column> {
+    let last = computed(|event, now| last_seen(event, now).into());
+    let first = computed(|event, now| first_seen(event, now).into());
+    let object = computed(|event, _| object(event).into());
+    let part = computed(|event, _| event.text(&[members(event).object, "fieldPath"]).into());
+    let source = computed(|event, _| source(event).into());
+    let message = computed(|event, _| event.text(&[members(event).message]).trim().into());
+    let count = computed(|event, _| count(event));
+    let name = Column {
+        format: "name".to_owned(),
+        ..Column::text("Name", "Name of the event.", Cell::Name).wide()
+    };
+    vec![
+        Column::text("Last Seen", "Time since it last happened.", last),
+        Column::text("Type", "Whether it is a warning.", text("type")),
+        Column::text("Reason", "What happened, in a word.", text("reason")),
+        Column::text("Object", "What it happened to.", object),
+        Column::text("Subobject", "The part of the object.", part).wide(),
+        Column::text("Source", "Who reported it.", source).wide(),
+        Column::text("Message", "What happened.", message),
+        Column::text("First Seen", "Time since it first happened.", first).wide(),
+        Column::text("Count", "How often it happened.", count).wide(),
+        name,
+    ]
+}
+
+/// The first of these times that is given.
+fn first_given<'e>(event: &'e Object, names: &[&str]) -> &'e str {
+    let mut times = names.iter().map(|name| event.text(&[*name]));
+    times.find(|time| !time.is_empty()).unwrap_or_default()
+}
+
+fn first_seen(event: &Object, now: Timestamp) -> String {
+    since(
+        first_given(event, &[members(event).first, "eventTime"]),
+        now,
+    )
+}
+
+fn last_seen(event: &Object, now: Timestamp) -> String {
+    let names = members(event);
+    match event.at(&["series"]) {
+        Some(series) => since(member(series, "lastObservedTime"), now),
+        None => since(
+            first_given(event, &[names.last, names.first, "eventTime"]),
+            now,
+        ),
+    }
+}
+
+fn object(event: &Object) -> String {
+    let names = members(event);
+    let kind = event.text(&[names.object, "kind"]).to_lowercase();
+    match event.text(&[names.object, "name"]) {
+        "" => kind,
+        name => format!("{kind}/{name}"),
+    }
+}
+
+fn source(event: &Object) -> String {
+    let names = members(event);
+    let (component, host) = (
+        event.text(&[names.source, "component"]),
+        event.text(&[names.source, "host"]),
+    );
+    let component = text_or(component, event.text(&[names.controller]));
+    match text_or(host, event.text(&["reportingInstance"])) {
+        "" => component.to_owned(),
+        host => format!("{component}, {host}"),
+    }
+}
+
+fn count(event: &Object) -> Value {
+    if event.at(&["series"]).is_some() {
+        return integer(event, &["series", "count"]);
+    }
+    match integer(event, &[members(event).count]) {
+        none if none == 0 => 1.into(),
+        count => count,
+    }
+}

@@ -1,0 +1,83 @@
+//! The columns of `flowcontrol.apiserver.k8s.io/v1` (API-218).
+
+use api::object::Object;
+use api::resource::Column;
+use serde_json::Value;
+
+use super::{NONE, computed, condition, integer, list, member, text, text_or};
+
+/// FlowSchemas.
+pub fn flowschemas() -> Vec<Column> {
+    let precedence = computed(|schema, _| integer(schema, &["spec", "matchingPrecedence"]));
+    let method = computed(|schema, _| {
+        text_or(schema.text(&["spec", "distinguisherMethod", "type"]), NONE).into()
+    });
+    let dangling = computed(|schema, _| {
+        let conditions = list(schema, &["status", "conditions"]);
+        let dangling = condition(conditions, "Dangling");
+        dangling
+            .map_or("?", |dangling| member(dangling, "status"))
+            .into()
+    });
+    let level = text("spec.priorityLevelConfiguration.name");
+    vec![
+        Column::name(),
+        Column::text(
+            "PriorityLevel",
+            "The priority level of its requests.",
+            level,
+        ),
+        Column::text(
+            "MatchingPrecedence",
+            "Its place among all schemas.",
+            precedence,
+        ),
+        Column::text(
+            "DistinguisherMethod",
+            "What tells one flow from another.",
+            method,
+        ),
+        Column::age(),
+        Column::text(
+            "MissingPL",
+            "Whether the priority level is missing.",
+            dangling,
+        ),
+    ]
+}
+
+/// PriorityLevelConfigurations.
+pub fn prioritylevelconfigurations() -> Vec<Column> {
+    let shares = computed(|level, _| match level.at(&["spec", "limited"]) {
+        Some(_) => integer(level, &["spec", "limited", "nominalConcurrencyShares"]),
+        None => NONE.into(),
+    });
+    let queues = computed(|level, _| queuing(level, "queues"));
+    let hand = computed(|level, _| queuing(level, "handSize"));
+    let length = computed(|level, _| queuing(level, "queueLengthLimit"));
+    vec![
+        Column::name(),
+        Column::text("Type", "Whether it is limited.", text("spec.type")),
+        Column::text(
+            "NominalConcurrencyShares",
+            "Its share of the requests at a time.",
+            shares,
+        ),
+        Column::text("Queues", "Number of its queues.", queues),
+        Column::text("HandSize", "Number of queues for a flow.", hand),
+        Column::text(
+            "QueueLengthLimit",
+            "Number of requests that a queue holds.",
+            length,
+        ),
+        Column::age(),
+    ]
+}
+
+fn queuing(level: &Object, name: &str) -> Value {
+    let path = ["spec", "limited", "limitResponse", "queuing"];
+    match level.at(&path) {
+        Some(queuing) => super::number(queuing, name).into(),
+        None => NONE.into(),
+    }
+}

@@ -1,0 +1,115 @@
+//! The columns of `networking.k8s.io/v1` (API-218).
+
+use api::object::Object;
+use api::resource::Column;
+
+use super::core::load_balancer;
+use super::{NONE, computed, list, member, selector, text, text_or, texts, with_more};
+
+/// IngressClasses.
+pub fn ingressclasses() -> Vec<Column> {
+    let parameters = computed(|class, _| parameters(class).into());
+    vec![
+        Column::name(),
+        Column::text(
+            "Controller",
+            "Who serves its ingresses.",
+            text("spec.controller"),
+        ),
+        Column::text("Parameters", "An object with more settings.", parameters),
+        Column::age(),
+    ]
+}
+
+/// Ingresses.
+pub fn ingresses() -> Vec<Column> {
+    let class =
+        computed(|ingress, _| text_or(ingress.text(&["spec", "ingressClassName"]), NONE).into());
+    let hosts = computed(|ingress, _| hosts(ingress).into());
+    let address = computed(|ingress, _| load_balancer(ingress).into());
+    let ports = computed(|ingress, _| match list(ingress, &["spec", "tls"]) {
+        [] => "80".into(),
+        _ => "80, 443".into(),
+    });
+    vec![
+        Column::name(),
+        Column::text("Class", "The class that serves it.", class),
+        Column::text("Hosts", "The hosts of its rules.", hosts),
+        Column::text("Address", "Where it is reached.", address),
+        Column::text("Ports", "The ports that it is reached at.", ports),
+        Column::age(),
+    ]
+}
+
+/// IPAddresses.
+pub fn ipaddresses() -> Vec<Column> {
+    let parent = computed(|address, _| parent(address).into());
+    vec![
+        Column::name(),
+        Column::text("ParentRef", "Who has the address.", parent),
+    ]
+}
+
+/// NetworkPolicies.
+pub fn networkpolicies() -> Vec<Column> {
+    let pods = computed(|policy, _| selector(policy, &["spec", "podSelector"]));
+    vec![
+        Column::name(),
+        Column::text("Pod-Selector", "Labels of the pods that it is for.", pods),
+        Column::age(),
+    ]
+}
+
+/// ServiceCIDRs.
+pub fn servicecidrs() -> Vec<Column> {
+    let ranges = computed(|object, _| texts(list(object, &["spec", "cidrs"])).into());
+    vec![
+        Column::name(),
+        Column::text("CIDRs", "The ranges of addresses for services.", ranges),
+        Column::age(),
+    ]
+}
+
+fn parameters(class: &Object) -> String {
+    let Some(parameters) = class.at(&["spec", "parameters"]) else {
+        return NONE.to_owned();
+    };
+    let (kind, name) = (member(parameters, "kind"), member(parameters, "name"));
+    match member(parameters, "apiGroup") {
+        "" => format!("{kind}/{name}"),
+        group => format!("{kind}.{group}/{name}"),
+    }
+}
+
+fn hosts(ingress: &Object) -> String {
+    const SHOWN: usize = 3;
+    let rules = list(ingress, &["spec", "rules"]);
+    let mut shown = Vec::new();
+    for rule in rules {
+        if shown.len() == SHOWN {
+            // Rules without hosts count too, as in Kubernetes.
+            return with_more(&shown, rules.len());
+        }
+        let host = member(rule, "host");
+        if !host.is_empty() {
+            shown.push(host.to_owned());
+        }
+    }
+    text_or(&shown.join(","), "*").to_owned()
+}
+
+fn parent(address: &Object) -> String {
+    let Some(parent) = address.at(&["spec", "parentRef"]) else {
+        return NONE.to_owned();
+    };
+    let (resource, name) = (member(parent, "resource"), member(parent, "name"));
+    let resource = match member(parent, "group") {
+        "" => resource.to_owned(),
+        group => format!("{resource}.{group}"),
+    };
+    format!(
+        "{}/{}/{name}",
+        resource.to_lowercase(),
+        member(parent, "namespace")
+    )
+}

@@ -1,0 +1,221 @@
+//! The columns of pods (API-218).
+
+use api::object::Object;
+use api::resource::Column;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{NONE, computed, condition, is_true, list, member, number, text_or};
+
+/// Pods.
+pub fn pods() -> Vec<Column> {
+    let ready = computed(|pod, _| {
+        let summary = Summary::of(pod);
+        format!("{}/{}", summary.ready, summary.total).into()
+    });
+    let status = computed(|pod, _| Summary::of(pod).reason.into());
+    let restarts = computed(|pod, now| Summary::of(pod).restarts(now).into());
+    let address = computed(|pod, _| text_or(address(pod), NONE).into());
+    let node = computed(|pod, _| text_or(pod.text(&["spec", "nodeName"]), NONE).into());
+    let nominated = computed(|pod, _| {
+        let node = pod.text(&["status", "nominatedNodeName"]);
+        text_or(node, NONE).into()
+    });
+    let gates = computed(|pod, _| readiness_gates(pod).into());
+    vec![
+        Column::name(),
+        Column::text("Ready", "Ready containers, of all containers.", ready),
+        Column::text("Status", "What happens to the pod as a whole.", status),
+        Column::text(
+            "Restarts",
+            "How often its containers were restarted.",
+            restarts,
+        ),
+        Column::age(),
+        Column::text("IP", "Address of the pod.", address).wide(),
+        Column::text("Node", "The node that it runs on.", node).wide(),
+        Column::text(
+            "Nominated Node",
+            "The node that is freed for it.",
+            nominated,
+        )
+        .wide(),
+        Column::text(
+            "Readiness Gates",
+            "Gates that are passed, of all gates.",
+            gates,
+        )
+        .wide(),
+    ]
+}
+
+fn address(pod: &Object) -> &str {
+    let first = list(pod, &["status", "podIPs"]).first();
+    let first = first.map(|address| member(address, "ip"));
+    first.unwrap_or_else(|| pod.text(&["status", "podIP"]))
+}
+
+fn readiness_gates(pod: &Object) -> String {
+    let gates = list(pod, &["spec", "readinessGates"]);
+    if gates.is_empty() {
+        return NONE.to_owned();
+    }
+    let conditions = list(pod, &["status", "conditions"]);
+    let passed = gates.iter().filter(|gate| {
+        let of_gate = condition(conditions, member(gate, "conditionType"));
+        of_gate.is_some_and(|condition| member(condition, "status") == "True")
+    });
+    format!("{}/{}", passed.count(), gates.len())
+}
+
+/// What the statuses of containers say of their pod.
+struct Summary {
+    ready: usize,
+    total: usize,
+    reason: String,
+    restarts: i64,
+    last_restart: Option<Timestamp>,
+}
+
+impl Summary {
+    fn of(pod: &Object) -> Summary {
+        let (phase, reason) = (
+            pod.text(&["status", "phase"]),
+            pod.text(&["status", "reason"]),
+        );
+        let conditions = list(pod, &["status", "conditions"]);
+        let is_gated = conditions.iter().any(|condition| {
+            member(condition, "type") == "PodScheduled"
+                && member(condition, "reason") == "SchedulingGated"
+        });
+        let mut summary = Summary {
+            ready: 0,
+            total: list(pod, &["spec", "containers"]).len(),
+            reason: match is_gated {
+                true => "SchedulingGated".to_owned(),
+                false => text_or(reason, phase).to_owned(),
+            },
+            restarts: 0,
+            last_restart: None,
+        };
+        let is_initializing = summary.add_init_containers(pod);
+        if !is_initializing || is_true(conditions, "Initialized") {
+            summary.add_containers(pod);
+        }
+        if pod.is_being_deleted() {
+            if reason == "NodeLost" {
+                summary.reason = "Unknown".to_owned();
+            } else if !matches!(phase, "Succeeded" | "Failed") {
+                summary.reason = "Terminating".to_owned();
+            }
+        }
+        summary
+    }
+
+    /// Reads init containers up to the first that is not done. Returns whether there is one. Then
+    /// only the restarts of sidecars count from here on.
+    fn add_init_containers(&mut self, pod: &Object) -> bool {
+        let containers = list(pod, &["spec", "initContainers"]);
+        let is_sidecar = |container: &Value| member(container, "restartPolicy") == "Always";
+        self.total += containers.iter().filter(|one| is_sidecar(one)).count();
+        let (mut of_sidecars, mut last_of_sidecars) = (0, None);
+        let statuses = list(pod, &["status", "initContainerStatuses"]);
+        for (index, status) in statuses.iter().enumerate() {
+            self.add_restarts(status);
+            let named = containers
+                .iter()
+                .rfind(|one| member(one, "name") == member(status, "name"));
+            let is_sidecar = named.is_some_and(is_sidecar);
+            if is_sidecar {
+                of_sidecars += number(status, "restartCount");
+                last_of_sidecars = last_of_sidecars.max(last_end(status));
+            }
+            let terminated = state(status, "terminated");
+            if terminated.is_some_and(|terminated| number(terminated, "exitCode") == 0) {
+                continue;
+            }
+            if is_sidecar && flag(status, "started") {
+                self.ready += usize::from(flag(status, "ready"));
+                continue;
+            }
+            let waiting = state(status, "waiting").map(|waiting| member(waiting, "reason"));
+            self.reason = match (terminated, waiting.unwrap_or_default()) {
+                (Some(terminated), _) => format!("Init:{}", end(terminated)),
+                (None, "" | "PodInitializing") => format!("Init:{index}/{}", containers.len()),
+                (None, reason) => format!("Init:{reason}"),
+            };
+            if is_true(list(pod, &["status", "conditions"]), "Initialized") {
+                (self.restarts, self.last_restart) = (of_sidecars, last_of_sidecars);
+            }
+            return true;
+        }
+        (self.restarts, self.last_restart) = (of_sidecars, last_of_sidecars);
+        false
+    }
+
+    /// Reads containers, the last one first: the reason of the first one wins.
+    fn add_containers(&mut self, pod: &Object) {
+        let mut has_running = false;
+        for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
+            self.add_restarts(status);
+            let waiting = state(status, "waiting").map(|waiting| member(waiting, "reason"));
+            let waiting = waiting.unwrap_or_default();
+            if !waiting.is_empty() {
+                waiting.clone_into(&mut self.reason);
+            } else if let Some(terminated) = state(status, "terminated") {
+                self.reason = end(terminated);
+            } else if flag(status, "ready") && state(status, "running").is_some() {
+                has_running = true;
+                self.ready += 1;
+            }
+        }
+        if self.reason == "Completed" && has_running {
+            let is_ready = is_true(list(pod, &["status", "conditions"]), "Ready");
+            let reason = if is_ready { "Running" } else { "NotReady" };
+            reason.clone_into(&mut self.reason);
+        }
+    }
+
+    fn add_restarts(&mut self, status: &Value) {
+        self.restarts += number(status, "restartCount");
+        self.last_restart = self.last_restart.max(last_end(status));
+    }
+
+    fn restarts(&self, now: Timestamp) -> String {
+        match self.last_restart {
+            Some(last) if self.restarts != 0 => {
+                let ago = api::duration::age(Some(last), now);
+                format!("{} ({ago} ago)", self.restarts)
+            }
+            _ => self.restarts.to_string(),
+        }
+    }
+}
+
+fn flag(status: &Value, name: &str) -> bool {
+    status
+        .get(name)
+        .and_then(Value::as_bool)
+        .unwrap_or_default()
+}
+
+/// The details of a container's state, if it is in this one.
+fn state<'v>(status: &'v Value, name: &str) -> Option<&'v Value> {
+    status.get("state")?.get(name).filter(|one| !one.is_null())
+}
+
+/// When the container ended before its last restart.
+fn last_end(status: &Value) -> Option<Timestamp> {
+    let terminated = status.get("lastState")?.get("terminated")?;
+    member(terminated, "finishedAt").parse().ok()
+}
+
+/// Why a container ended.
+fn end(terminated: &Value) -> String {
+    let signal = number(terminated, "signal");
+    match member(terminated, "reason") {
+        "" if signal != 0 => format!("Signal:{signal}"),
+        "" => format!("ExitCode:{}", number(terminated, "exitCode")),
+        reason => reason.to_owned(),
+    }
+}

@@ -1,0 +1,48 @@
+//! The columns of `resource.k8s.io/v1` (API-218).
+
+use api::object::Object;
+use api::resource::Column;
+
+use super::{UNSET, computed, list, text, text_or};
+
+/// ResourceClaims.
+pub fn resourceclaims() -> Vec<Column> {
+    let state = computed(|claim, _| state(claim).into());
+    vec![
+        Column::name(),
+        Column::text(
+            "State",
+            "Whether it has devices, and whether they are used.",
+            state,
+        ),
+        Column::age(),
+    ]
+}
+
+/// ResourceSlices.
+pub fn resourceslices() -> Vec<Column> {
+    let node = computed(|slice, _| text_or(slice.text(&["spec", "nodeName"]), UNSET).into());
+    vec![
+        Column::name(),
+        Column::text("Node", "The node that has the devices.", node),
+        Column::text("Driver", "Who offers the devices.", text("spec.driver")),
+        Column::text("Pool", "The pool of the devices.", text("spec.pool.name")),
+        Column::age(),
+    ]
+}
+
+fn state(claim: &Object) -> String {
+    let mut states = Vec::new();
+    if claim.is_being_deleted() {
+        states.push("deleted");
+    }
+    if claim.at(&["status", "allocation"]).is_some() {
+        states.push("allocated");
+    } else if states.is_empty() {
+        states.push("pending");
+    }
+    if !list(claim, &["status", "reservedFor"]).is_empty() {
+        states.push("reserved");
+    }
+    states.join(",")
+}

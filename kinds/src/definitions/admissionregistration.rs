@@ -1,0 +1,88 @@
+//! `admissionregistration.k8s.io/v1`.
+
+use super::{cluster, generation, names, with_bare_status};
+use crate::columns::admissionregistration as columns;
+use api::resource::ResourceDefinition;
+
+/// A resource of the group, with a generation that follows this member.
+fn admission(object_type: &'static str, plural: &str, member: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        categories: names(&["api-extensions"]),
+        generation: generation(&[member]),
+        unconditional_update: false,
+        strict_finalizers: false,
+        ..cluster(object_type, "admissionregistration.k8s.io", plural)
+    }
+}
+
+/// MutatingAdmissionPolicies.
+pub fn mutatingadmissionpolicies() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::mutatingadmissionpolicies(),
+        ..admission(
+            "admissionregistration.v1.MutatingAdmissionPolicy",
+            "mutatingadmissionpolicies",
+            "spec",
+        )
+    }
+}
+
+/// MutatingAdmissionPolicyBindings.
+pub fn mutatingadmissionpolicybindings() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::bindings(),
+        ..admission(
+            "admissionregistration.v1.MutatingAdmissionPolicyBinding",
+            "mutatingadmissionpolicybindings",
+            "spec",
+        )
+    }
+}
+
+/// MutatingWebhookConfigurations.
+pub fn mutatingwebhookconfigurations() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::webhookconfigurations(),
+        ..admission(
+            "admissionregistration.v1.MutatingWebhookConfiguration",
+            "mutatingwebhookconfigurations",
+            "webhooks",
+        )
+    }
+}
+
+/// ValidatingAdmissionPolicies.
+pub fn validatingadmissionpolicies() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::validatingadmissionpolicies(),
+        ..with_bare_status(admission(
+            "admissionregistration.v1.ValidatingAdmissionPolicy",
+            "validatingadmissionpolicies",
+            "spec",
+        ))
+    }
+}
+
+/// ValidatingAdmissionPolicyBindings.
+pub fn validatingadmissionpolicybindings() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::bindings(),
+        ..admission(
+            "admissionregistration.v1.ValidatingAdmissionPolicyBinding",
+            "validatingadmissionpolicybindings",
+            "spec",
+        )
+    }
+}
+
+/// ValidatingWebhookConfigurations.
+pub fn validatingwebhookconfigurations() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::webhookconfigurations(),
+        ..admission(
+            "admissionregistration.v1.ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+            "webhooks",
+        )
+    }
+}

@@ -1,0 +1,24 @@
+//! `apiextensions.k8s.io/v1`.
+
+use super::{cluster, generation, names, with_status};
+use crate::columns::apiextensions as columns;
+use api::resource::{ResourceDefinition, UpdateChecks};
+
+/// CustomResourceDefinitions. Their keys have their group (KV-3).
+pub fn customresourcedefinitions() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["crd", "crds"]),
+        categories: names(&["api-extensions"]),
+        key_prefix: "apiextensions.k8s.io/customresourcedefinitions".to_owned(),
+        generation: generation(&["spec"]),
+        unconditional_update: false,
+        strict_finalizers: false,
+        update_checks: UpdateChecks::Changes,
+        columns: columns::customresourcedefinitions(),
+        ..with_status(cluster(
+            "apiextensions.v1.CustomResourceDefinition",
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+        ))
+    }
+}

@@ -1,0 +1,35 @@
+//! `autoscaling/v2` and `autoscaling/v1`.
+
+use super::{names, typed, with_status};
+use crate::columns::autoscaling as columns;
+use api::resource::{ResourceDefinition, UpdateChecks};
+
+/// HorizontalPodAutoscalers in one of their versions. Both are stored below the same keys.
+fn horizontalpodautoscalers(object_type: &'static str) -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["hpa"]),
+        categories: names(&["all"]),
+        update_checks: UpdateChecks::Changes,
+        ..with_status(typed(
+            object_type,
+            "autoscaling",
+            "horizontalpodautoscalers",
+        ))
+    }
+}
+
+/// HorizontalPodAutoscalers with any metrics.
+pub fn horizontalpodautoscalers_v2() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::horizontalpodautoscalers_v2(),
+        ..horizontalpodautoscalers("autoscaling.v2.HorizontalPodAutoscaler")
+    }
+}
+
+/// HorizontalPodAutoscalers by use of processors only. Other metrics are in annotations.
+pub fn horizontalpodautoscalers_v1() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::horizontalpodautoscalers_v1(),
+        ..horizontalpodautoscalers("autoscaling.v1.HorizontalPodAutoscaler")
+    }
+}

@@ -1,0 +1,38 @@
+//! `batch/v1`.
+
+use super::{generation, names, typed, with_status};
+use crate::columns::batch as columns;
+use api::resource::{DefaultPropagation, ResourceDefinition, SelectableField, UpdateChecks};
+
+/// A workload of the group.
+fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        categories: names(&["all"]),
+        generation: generation(&["spec"]),
+        ..with_status(typed(object_type, "batch", plural))
+    }
+}
+
+/// CronJobs.
+pub fn cronjobs() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["cj"]),
+        update_checks: UpdateChecks::Changes,
+        columns: columns::cronjobs(),
+        ..workload("batch.v1.CronJob", "cronjobs")
+    }
+}
+
+/// Jobs.
+pub fn jobs() -> ResourceDefinition {
+    ResourceDefinition {
+        update_checks: UpdateChecks::ObjectThenChanges,
+        propagation: DefaultPropagation::Orphan,
+        selectable_fields: vec![SelectableField::number(
+            "status.successful",
+            "status.succeeded",
+        )],
+        columns: columns::jobs(),
+        ..workload("batch.v1.Job", "jobs")
+    }
+}

@@ -1,0 +1,32 @@
+//! `flowcontrol.apiserver.k8s.io/v1`.
+
+use super::{cluster, generation, with_bare_status};
+use crate::columns::flowcontrol as columns;
+use api::resource::ResourceDefinition;
+
+/// A resource of the group.
+fn flowcontrol(object_type: &'static str, plural: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        generation: generation(&["spec"]),
+        ..with_bare_status(cluster(object_type, "flowcontrol.apiserver.k8s.io", plural))
+    }
+}
+
+/// FlowSchemas.
+pub fn flowschemas() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::flowschemas(),
+        ..flowcontrol("flowcontrol.v1.FlowSchema", "flowschemas")
+    }
+}
+
+/// PriorityLevelConfigurations.
+pub fn prioritylevelconfigurations() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::prioritylevelconfigurations(),
+        ..flowcontrol(
+            "flowcontrol.v1.PriorityLevelConfiguration",
+            "prioritylevelconfigurations",
+        )
+    }
+}

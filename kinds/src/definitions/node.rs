@@ -1,0 +1,17 @@
+//! `node.k8s.io/v1`.
+
+use super::cluster;
+use crate::columns::node as columns;
+use api::resource::{ResourceDefinition, UpdateChecks};
+
+/// RuntimeClasses.
+pub fn runtimeclasses() -> ResourceDefinition {
+    ResourceDefinition {
+        create_on_update: true,
+        unconditional_update: false,
+        strict_finalizers: false,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        columns: columns::runtimeclasses(),
+        ..cluster("node.v1.RuntimeClass", "node.k8s.io", "runtimeclasses")
+    }
+}

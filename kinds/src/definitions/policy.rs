@@ -1,0 +1,23 @@
+//! `policy/v1`.
+
+use super::{generation, names, typed, with_status};
+use crate::columns::policy as columns;
+use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
+
+/// PodDisruptionBudgets. Their metadata has no rules but those of every kind.
+pub fn poddisruptionbudgets() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["pdb"]),
+        name_rule: NameRule::PathSegment,
+        generation: generation(&["spec"]),
+        unconditional_update: false,
+        strict_finalizers: false,
+        update_checks: UpdateChecks::None,
+        columns: columns::poddisruptionbudgets(),
+        ..with_status(typed(
+            "policy.v1.PodDisruptionBudget",
+            "policy",
+            "poddisruptionbudgets",
+        ))
+    }
+}

@@ -1,0 +1,49 @@
+//! `rbac.authorization.k8s.io/v1`.
+
+use super::typed;
+use crate::columns::rbac as columns;
+use api::resource::{NameRule, ResourceDefinition, ResourceScope, UpdateChecks};
+
+/// A resource of the group. Names are free, as `system:node` is one (API-201, KV-6).
+fn rbac(object_type: &'static str, plural: &str) -> ResourceDefinition {
+    ResourceDefinition {
+        name_rule: NameRule::PathSegment,
+        create_on_update: true,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        ..typed(object_type, "rbac.authorization.k8s.io", plural)
+    }
+}
+
+/// ClusterRoleBindings.
+pub fn clusterrolebindings() -> ResourceDefinition {
+    ResourceDefinition {
+        scope: ResourceScope::Cluster,
+        columns: columns::bindings(),
+        ..rbac("rbac.v1.ClusterRoleBinding", "clusterrolebindings")
+    }
+}
+
+/// ClusterRoles.
+pub fn clusterroles() -> ResourceDefinition {
+    ResourceDefinition {
+        scope: ResourceScope::Cluster,
+        columns: columns::roles(),
+        ..rbac("rbac.v1.ClusterRole", "clusterroles")
+    }
+}
+
+/// RoleBindings.
+pub fn rolebindings() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::bindings(),
+        ..rbac("rbac.v1.RoleBinding", "rolebindings")
+    }
+}
+
+/// Roles.
+pub fn roles() -> ResourceDefinition {
+    ResourceDefinition {
+        columns: columns::roles(),
+        ..rbac("rbac.v1.Role", "roles")
+    }
+}

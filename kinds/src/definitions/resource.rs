@@ -1,0 +1,57 @@
+//! `resource.k8s.io/v1`.
+
+use super::{cluster, generation, typed, with_bare_status};
+use crate::columns::resource as columns;
+use api::resource::{ResourceDefinition, SelectableField, UpdateChecks};
+
+const GROUP: &str = "resource.k8s.io";
+
+/// DeviceClasses.
+pub fn deviceclasses() -> ResourceDefinition {
+    ResourceDefinition {
+        generation: generation(&["spec"]),
+        returns_deleted: true,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        ..cluster("resource.v1.DeviceClass", GROUP, "deviceclasses")
+    }
+}
+
+/// ResourceClaims.
+pub fn resourceclaims() -> ResourceDefinition {
+    ResourceDefinition {
+        returns_deleted: true,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        columns: columns::resourceclaims(),
+        ..with_bare_status(typed("resource.v1.ResourceClaim", GROUP, "resourceclaims"))
+    }
+}
+
+/// ResourceClaimTemplates.
+pub fn resourceclaimtemplates() -> ResourceDefinition {
+    ResourceDefinition {
+        returns_deleted: true,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        ..typed(
+            "resource.v1.ResourceClaimTemplate",
+            GROUP,
+            "resourceclaimtemplates",
+        )
+    }
+}
+
+/// ResourceSlices.
+pub fn resourceslices() -> ResourceDefinition {
+    ResourceDefinition {
+        generation: generation(&["spec"]),
+        returns_deleted: true,
+        update_checks: UpdateChecks::Changes,
+        selectable_fields: vec![
+            // Each kubelet watches the slices of its node.
+            SelectableField::text("spec.nodeName", &["spec.nodeName"]).indexed(),
+            SelectableField::text("spec.driver", &["spec.driver"]),
+        ],
+        selects_namespace: false,
+        columns: columns::resourceslices(),
+        ..cluster("resource.v1.ResourceSlice", GROUP, "resourceslices")
+    }
+}

@@ -1,0 +1,20 @@
+//! `scheduling.k8s.io/v1`.
+
+use super::{cluster, generation, names};
+use crate::columns::scheduling as columns;
+use api::resource::{ResourceDefinition, UpdateChecks};
+
+/// PriorityClasses. Their generation is always 1 (API-197).
+pub fn priorityclasses() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["pc"]),
+        generation: generation(&[]),
+        update_checks: UpdateChecks::Changes,
+        columns: columns::priorityclasses(),
+        ..cluster(
+            "scheduling.v1.PriorityClass",
+            "scheduling.k8s.io",
+            "priorityclasses",
+        )
+    }
+}

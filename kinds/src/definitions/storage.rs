@@ -1,0 +1,83 @@
+//! `storage.k8s.io/v1`.
+
+use super::{cluster, names, typed, with_bare_status};
+use crate::columns::storage as columns;
+use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks};
+
+const GROUP: &str = "storage.k8s.io";
+
+/// CSIDrivers. Only changes of what can change are counted, from an absent generation.
+pub fn csidrivers() -> ResourceDefinition {
+    ResourceDefinition {
+        generation: GenerationRule::FromAbsentOnChangeOf(FieldPath::list(&[
+            "spec.tokenRequests",
+            "spec.requiresRepublish",
+            "spec.seLinuxMount",
+        ])),
+        unconditional_update: false,
+        returns_deleted: true,
+        update_checks: UpdateChecks::Changes,
+        columns: columns::csidrivers(),
+        ..cluster("storage.v1.CSIDriver", GROUP, "csidrivers")
+    }
+}
+
+/// CSINodes.
+pub fn csinodes() -> ResourceDefinition {
+    ResourceDefinition {
+        unconditional_update: false,
+        returns_deleted: true,
+        columns: columns::csinodes(),
+        ..cluster("storage.v1.CSINode", GROUP, "csinodes")
+    }
+}
+
+/// CSIStorageCapacities.
+pub fn csistoragecapacities() -> ResourceDefinition {
+    ResourceDefinition {
+        unconditional_update: false,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        columns: columns::csistoragecapacities(),
+        ..typed(
+            "storage.v1.CSIStorageCapacity",
+            GROUP,
+            "csistoragecapacities",
+        )
+    }
+}
+
+/// StorageClasses.
+pub fn storageclasses() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["sc"]),
+        returns_deleted: true,
+        update_checks: UpdateChecks::ObjectThenChanges,
+        columns: columns::storageclasses(),
+        ..cluster("storage.v1.StorageClass", GROUP, "storageclasses")
+    }
+}
+
+/// VolumeAttachments.
+pub fn volumeattachments() -> ResourceDefinition {
+    let row = cluster("storage.v1.VolumeAttachment", GROUP, "volumeattachments");
+    ResourceDefinition {
+        unconditional_update: false,
+        returns_deleted: true,
+        columns: columns::volumeattachments(),
+        ..with_bare_status(row)
+    }
+}
+
+/// VolumeAttributesClasses.
+pub fn volumeattributesclasses() -> ResourceDefinition {
+    ResourceDefinition {
+        short_names: names(&["vac"]),
+        returns_deleted: true,
+        columns: columns::volumeattributesclasses(),
+        ..cluster(
+            "storage.v1.VolumeAttributesClass",
+            GROUP,
+            "volumeattributesclasses",
+        )
+    }
+}

@@ -1,0 +1,201 @@
+use std::collections::BTreeMap;
+
+use api::resource::{
+    Cell, DefaultPropagation, GenerationRule, NameRule, ResourceDefinition, UpdateChecks,
+};
+use api::schema::{Schema, Shape, Type};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn recorded(text: &str) -> Vec<Value> {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn of_row<'r>(records: &'r [Value], row: &ResourceDefinition) -> &'r Value {
+    let is_same = |record: &&Value| {
+        (&record["group"], &record["version"], &record["plural"])
+            == (&json!(row.group), &json!(row.version), &json!(row.plural))
+    };
+    records.iter().find(is_same).expect("a record of each row")
+}
+
+/// http.md 6.1, API-28: the rows are what kube-apiserver lists, in its order of groups. Resources
+/// that are only created, and subresources that come later, are not recorded.
+#[test]
+fn rows_are_those_of_discovery() {
+    let records = recorded(include_str!("../../recorded/discovery.json"));
+    let rows = built_in();
+    let groups = |groups: Vec<String>| {
+        let mut groups = groups;
+        groups.dedup();
+        groups
+    };
+    let own = groups(rows.iter().map(|row| row.api_version()).collect());
+    let theirs = records.iter().map(|record| {
+        let version = record["version"].as_str().expect("a text");
+        match record["group"].as_str().expect("a text") {
+            "" => version.to_owned(),
+            group => format!("{group}/{version}"),
+        }
+    });
+    assert_eq!(own, groups(theirs.collect()));
+    assert_eq!(rows.len(), records.len());
+    for row in rows {
+        let verbs =
+            |verbs: &[Verb]| -> Vec<&str> { verbs.iter().map(|verb| verb.as_str()).collect() };
+        let subresources: BTreeMap<&str, Vec<&str>> = row
+            .subresources
+            .iter()
+            .map(|part| (part.name.as_str(), verbs(&part.verbs)))
+            .collect();
+        let own = json!({
+            "group": row.group, "version": row.version, "plural": row.plural, "kind": row.kind,
+            "singular": row.singular, "namespaced": row.is_namespaced(),
+            "shortNames": row.short_names, "categories": row.categories,
+            "verbs": verbs(&row.verbs), "subresources": subresources,
+        });
+        assert_eq!(&own, of_row(&records, &row));
+    }
+}
+
+/// http.md 5.2, 6.2, API-109, API-114, API-197: what kube-apiserver does with an object of each
+/// kind. `names` tells whether it accepts a subdomain, capitals, a colon, and 71 characters.
+/// `create` and `update` list the faults that a kind's own validation finds in a label (L), in a
+/// finalizer (F), and in two finalizers without a domain (SS).
+#[test]
+fn rows_have_the_rules_of_kubernetes() {
+    let records = recorded(include_str!("../../recorded/rules.json"));
+    for row in built_in() {
+        let record = of_row(&records, &row);
+        let is_kept = |kept: &FieldPath, path: &str| kept.to_string() == path;
+        let changes = match &row.generation {
+            GenerationRule::OnChangeOf(paths) => paths.as_slice(),
+            _ => &[],
+        };
+        let rises_with = |path: &str| changes.iter().any(|changed| is_kept(changed, path));
+        let starts = match row.generation {
+            GenerationRule::OnChangeOf(_) => "one",
+            _ => "kept",
+        };
+        let own = json!([
+            starts,
+            rises_with("metadata.labels"),
+            rises_with("metadata.annotations"),
+            row.create_on_update,
+            row.unconditional_update,
+            row.propagation == DefaultPropagation::Orphan,
+        ]);
+        let orphans = record["finalizers"] == json!(["orphan"]);
+        let theirs = json!([
+            record["generation"],
+            record["onLabels"],
+            record["onAnnotations"],
+            record["createOnUpdate"],
+            record["unconditionalUpdate"],
+            orphans,
+        ]);
+        assert_eq!(own, theirs, "{row:?}");
+        if record["finalizers"] == json!([]) {
+            assert_eq!(record["onDelete"], row.returns_deleted, "{row:?}");
+        }
+        let accepted = match row.name_rule {
+            NameRule::DnsSubdomain => [true, false, false, true],
+            NameRule::DnsLabel => [false; 4],
+            NameRule::PathSegment => [true; 4],
+        };
+        // Their own validation has more rules for names.
+        match row.plural.as_str() {
+            "apiservices" | "cronjobs" | "customresourcedefinitions" | "ipaddresses" | "jobs" => {}
+            _ => assert_eq!(record["names"], json!(accepted), "{row:?}"),
+        }
+        let checks = (row.update_checks, row.strict_finalizers);
+        assert_eq!(checks, checks_of(record), "{row:?}");
+        for part in &row.subresources {
+            let keeps = |path: &str| part.update.keeps.iter().any(|kept| is_kept(kept, path));
+            let kept = [
+                ("labels", "metadata.labels"),
+                ("annotations", "metadata.annotations"),
+                ("finalizers", "metadata.finalizers"),
+                ("owners", "metadata.ownerReferences"),
+            ];
+            let own: Vec<&str> = kept
+                .into_iter()
+                .filter_map(|(name, path)| keeps(path).then_some(name))
+                .collect();
+            assert_eq!(
+                json!(own),
+                record[&part.name]["keeps"],
+                "{row:?} {}",
+                part.name
+            );
+        }
+    }
+}
+
+/// The checks of metadata that stand for the faults on create and on update.
+fn checks_of(record: &Value) -> (UpdateChecks, bool) {
+    let is_strict = record["create"].as_str().expect("a text").ends_with("SS");
+    let checks = match record["update"].as_str().expect("a text") {
+        "" => UpdateChecks::None,
+        "L" | "LSS" => UpdateChecks::Changes,
+        "LSSLFSS" | "LLF" => UpdateChecks::ChangesThenObject,
+        "LFSSLSS" | "LFL" => UpdateChecks::ObjectThenChanges,
+        // The object alone: no value of ours means that yet.
+        "LF" | "LFSS" => UpdateChecks::ChangesThenObject,
+        // The object twice (persistent volumes).
+        "LFSSLFSS" => UpdateChecks::ObjectThenChanges,
+        other => panic!("{other}"),
+    };
+    (checks, is_strict)
+}
+
+/// Every path that a row names is one of its type.
+#[test]
+fn the_paths_of_rows_exist() {
+    for row in built_in() {
+        let (schema, id) = row.object_type.found().expect("a known type");
+        let generation = match &row.generation {
+            GenerationRule::None => &[],
+            GenerationRule::OnChangeOf(paths) | GenerationRule::FromAbsentOnChangeOf(paths) => {
+                paths.as_slice()
+            }
+        };
+        let selectable = row.selectable_fields.iter().flat_map(|field| &field.paths);
+        let parts = row.subresources.iter().flat_map(|part| &part.update.keeps);
+        let cells = row.columns.iter().flat_map(|column| match &column.cell {
+            Cell::Text(path) => std::slice::from_ref(path),
+            Cell::Count(paths) => paths.as_slice(),
+            _ => &[],
+        });
+        let all = generation
+            .iter()
+            .chain(selectable)
+            .chain(parts)
+            .chain(cells);
+        for path in all.chain(&row.create.drops).chain(&row.update.keeps) {
+            let top = Type {
+                shape: Shape::Struct(id),
+                is_pointer: false,
+                go_name: String::new(),
+                values: Vec::new(),
+                schema_name: None,
+            };
+            assert!(exists(schema, &top, path), "{path} of {row:?}");
+        }
+    }
+}
+
+fn exists(schema: &Schema, of: &Type, path: &[String]) -> bool {
+    let Some((name, below)) = path.split_first() else {
+        return true;
+    };
+    match &of.shape {
+        Shape::Struct(id) => {
+            let field = schema.get(*id).and_then(|of| of.field(name));
+            field.is_some_and(|field| exists(schema, &field.of, below))
+        }
+        Shape::Map(value) => exists(schema, value, below),
+        _ => false,
+    }
+}
