@@ -67,7 +67,15 @@ impl<'f> Field<'f> {
         self.below(Step::Key(name), value)
     }
 
-    /// A place in a list, with another value than the list has there.
+    /// Another value that is reported at this path.
+    pub fn with_value(&self, value: &'f Value) -> Field<'f> {
+        Field {
+            value: Some(value).filter(|value| !value.is_null()),
+            ..*self
+        }
+    }
+
+    /// An item of a list, which may be absent.
     pub fn index(&'f self, index: usize) -> Field<'f> {
         let value = self.value.and_then(|value| value.get(index));
         self.below(Step::Item(index), value)

@@ -1,17 +1,262 @@
 //! What is refused of pods and their templates.
 
+mod annotations;
+mod claims;
 pub mod containers;
+pub mod field_refs;
+mod fields;
+mod names;
+mod os;
 pub mod scheduling;
 pub mod security;
 pub mod update;
 pub mod volumes;
 
 use api::field::Field;
+use api::names::dns_subdomain;
+use api::object::Object;
 
 use super::Faults;
+use super::selectors::validate_labels;
+use containers::Volumes;
+use fields::{report_text, require_supported, validate_annotations};
 
-/// The faults of a pod's spec.
-pub fn validate_pod_spec(_spec: &Field<'_>, _faults: &mut Faults) {}
+/// What a spec is the spec of.
+#[derive(Clone, Copy)]
+pub enum PodKind<'p> {
+    /// A pod of this name.
+    Pod(&'p str),
+    /// A template, whose pods have no names yet.
+    Template,
+}
+
+impl<'p> PodKind<'p> {
+    /// Whether it is a pod.
+    pub fn is_pod(self) -> bool {
+        self.name().is_some()
+    }
+
+    /// The name of the pod.
+    pub fn name(self) -> Option<&'p str> {
+        match self {
+            PodKind::Pod(name) => Some(name),
+            PodKind::Template => None,
+        }
+    }
+}
+
+const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
+
+/// The faults of a new pod.
+pub fn validate_pod(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    validate_metadata_and_spec(object, &mut faults);
+    let ephemeral = spec.member("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        faults.push(ephemeral.forbidden("cannot be set on create"));
+    }
+    let node = spec.member("nodeName");
+    if !node.text().is_empty() && !spec.member("schedulingGates").is_empty() {
+        faults.push(node.forbidden("cannot be set until all schedulingGates have been cleared"));
+    }
+    let metadata = Field::of(object, "metadata");
+    let given = metadata.member("annotations");
+    annotations::validate_seccomp_match(&given, &spec, &mut faults);
+    annotations::validate_apparmor_match(&given, &spec, &mut faults);
+    faults
+}
+
+/// The rules of new and of changed pods.
+fn validate_metadata_and_spec(object: &Object, faults: &mut Faults) {
+    let metadata = Field::of(object, "metadata");
+    let spec = Field::of(object, "spec");
+    annotations::validate_pod_annotations(&metadata.member("annotations"), &spec, faults);
+    validate_pod_spec(&spec, PodKind::Pod(object.name()), faults);
+    if spec.member("serviceAccountName").text().is_empty() {
+        validate_no_tokens(&spec, faults);
+    }
+    for list in ["containers", "initContainers"] {
+        for container in spec.member(list).items() {
+            validate_image_padding(&container, faults);
+        }
+    }
+}
+
+/// Without an account there are no tokens of it.
+fn validate_no_tokens(spec: &Field<'_>, faults: &mut Faults) {
+    for volume in spec.member("volumes").items() {
+        let projected = volume.member("projected");
+        for source in projected.member("sources").items() {
+            let token = source.member("serviceAccountToken");
+            if token.is_set() {
+                let detail = "must not be specified when serviceAccountName is not set";
+                faults.push(token.forbidden(detail));
+            }
+        }
+    }
+}
+
+/// The image of a container of a pod may not have spaces around it. Templates may.
+fn validate_image_padding(container: &Field<'_>, faults: &mut Faults) {
+    let image = container.member("image");
+    if image.text().trim().len() != image.text().len() {
+        faults.push(image.invalid("must not have leading or trailing whitespace"));
+    }
+}
 
 /// The faults of a template: labels, annotations and spec.
-pub fn validate_pod_template_spec(_template: &Field<'_>, _faults: &mut Faults) {}
+pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
+    let metadata = template.member("metadata");
+    let spec = template.member("spec");
+    // The members of metadata are reported as those of the template.
+    let labels = metadata.member("labels");
+    if let Some(value) = labels.value() {
+        validate_labels(&template.member("labels").with_value(value), faults);
+    }
+    let given = template.member("annotations");
+    let given = match metadata.member("annotations").value() {
+        Some(value) => given.with_value(value),
+        None => given,
+    };
+    validate_annotations(&given, faults);
+    annotations::validate_pod_annotations(&given, &spec, faults);
+    validate_pod_spec(&spec, PodKind::Template, faults);
+    annotations::validate_seccomp_match(&given, &spec, faults);
+    let ephemeral = spec.member("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        faults.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
+    }
+}
+
+/// The faults of a pod's spec.
+pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) {
+    let grace = spec.member("terminationGracePeriodSeconds");
+    if !grace.is_set() {
+        faults.push(grace.required(""));
+    }
+    let volumes = spec.member("volumes");
+    let volumes = volumes::validate_volumes(&volumes, pod, faults);
+    claims::validate_resource_claims(&spec.member("resourceClaims"), faults);
+    validate_all_containers(spec, &volumes, faults);
+    containers::resources::validate_pod_resources(spec, faults);
+    validate_host_ports(spec, pod, faults);
+    require_supported(&spec.member("restartPolicy"), &RESTART_POLICIES, faults);
+    names::validate_dns_policy(&spec.member("dnsPolicy"), faults);
+    validate_labels(&spec.member("nodeSelector"), faults);
+    security::validate_pod_security_context(spec, faults);
+    scheduling::validate_affinity(&spec.member("affinity"), faults);
+    names::validate_dns_config(spec, faults);
+    for gate in spec.member("readinessGates").items() {
+        let of = gate.member("conditionType");
+        report_text(&of, api::names::qualified_name(of.text()), faults);
+    }
+    scheduling::validate_scheduling_gates(&spec.member("schedulingGates"), faults);
+    let constraints = spec.member("topologySpreadConstraints");
+    scheduling::validate_topology_spread_constraints(&constraints, faults);
+    os::validate_host_process(spec, faults);
+    os::validate_host_users(spec, faults);
+    names::validate_names(spec, faults);
+    validate_deadline(&spec.member("activeDeadlineSeconds"), 1, faults);
+    names::validate_host_names(spec, faults);
+    scheduling::validate_tolerations(&spec.member("tolerations"), faults);
+    names::validate_host_aliases(&spec.member("hostAliases"), faults);
+    validate_classes(spec, faults);
+    os::validate_os(spec, faults);
+    containers::env::validate_file_key_volumes(spec, &volumes, faults);
+}
+
+fn validate_all_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+    containers::validate_containers(spec, volumes, faults);
+    containers::validate_init_containers(spec, volumes, faults);
+    containers::validate_ephemeral_containers(spec, volumes, faults);
+}
+
+/// Priority, runtime and preemption.
+fn validate_classes(spec: &Field<'_>, faults: &mut Faults) {
+    let priority = spec.member("priorityClassName");
+    if !priority.text().is_empty() {
+        report_text(&priority, dns_subdomain(priority.text()), faults);
+    }
+    let runtime = spec.member("runtimeClassName");
+    if runtime.is_set() {
+        report_text(&runtime, dns_subdomain(runtime.text()), faults);
+    }
+    let preemption = spec.member("preemptionPolicy");
+    if preemption.is_set() {
+        require_supported(&preemption, &["PreemptLowerPriority", "Never"], faults);
+    }
+}
+
+/// The seconds that a pod may run, if they are limited.
+fn validate_deadline(deadline: &Field<'_>, least: i64, faults: &mut Faults) -> bool {
+    let most = i64::from(i32::MAX);
+    let is_wrong = deadline.int().is_some_and(|n| n < least || n > most);
+    if is_wrong {
+        let detail = format!("must be between {least} and {most}, inclusive");
+        faults.push(deadline.invalid(detail));
+    }
+    !is_wrong
+}
+
+/// In the network of the host, a port of a container is the same port of the host.
+fn validate_host_ports(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) {
+    if !spec.member("hostNetwork").is_true() {
+        return;
+    }
+    for container in spec.member("containers").items() {
+        for port in container.member("ports").items() {
+            let of_host = port.member("hostPort");
+            let number = of_host.int().unwrap_or_default();
+            let of_container = port.member("containerPort").int().unwrap_or_default();
+            if (pod.is_pod() || number != 0) && number != of_container {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                faults.push(of_host.invalid_value(number, detail));
+            }
+        }
+    }
+}
+
+/// All containers of a pod, in the order in which they are visited.
+fn visit_containers(spec: &Field<'_>, visit: &mut dyn FnMut(&Field<'_>)) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.member(list).items() {
+            visit(&container);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults;
+    use crate::recorded::{self, Functions};
+
+    fn fill_in_template(object: &mut Object) {
+        let template = defaults::member(&mut object.0, "template");
+        defaults::pods::pod_template_spec(template.expect("a template"));
+    }
+
+    fn validate_template(object: &Object) -> Faults {
+        let mut faults = Faults::new();
+        validate_pod_template_spec(&Field::of(object, "template"), &mut faults);
+        faults
+    }
+
+    #[test]
+    fn pods_are_refused_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_spec.json");
+        recorded::check(cases, |path| match path.ends_with("/pods") {
+            true => Functions {
+                defaults: Some(defaults::pods::pod),
+                create: validate_pod,
+                update: None,
+            },
+            false => Functions {
+                defaults: Some(fill_in_template),
+                create: validate_template,
+                update: None,
+            },
+        });
+    }
+}

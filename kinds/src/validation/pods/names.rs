@@ -1,0 +1,150 @@
+//! What is refused of names: of hosts, of name servers, of accounts and nodes.
+
+use api::field::Field;
+use api::names::dns_subdomain;
+
+use super::fields::{report_text, require_supported, validate_dns_label, validate_dns_subdomain};
+use crate::validation::Faults;
+
+const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+
+/// What the resolvers of Linux can hold.
+const MAX_NAMESERVERS: usize = 3;
+const MAX_SEARCHES: usize = 32;
+const MAX_SEARCH_BYTES: usize = 2048;
+
+const MAX_HOSTNAME: usize = 64;
+
+/// The faults of the policy for name servers.
+pub fn validate_dns_policy(policy: &Field<'_>, faults: &mut Faults) {
+    require_supported(policy, &DNS_POLICIES, faults);
+}
+
+/// The faults of the configuration of name servers.
+pub fn validate_dns_config(spec: &Field<'_>, faults: &mut Faults) {
+    let config = spec.member("dnsConfig");
+    let servers = config.member("nameservers");
+    if spec.member("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+            return faults.push(config.required(detail));
+        }
+        if servers.is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            return faults.push(servers.required(detail));
+        }
+    }
+    if servers.len() > MAX_NAMESERVERS {
+        let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
+        faults.push(servers.invalid(detail));
+    }
+    for server in servers.items() {
+        validate_ip(&server, faults);
+    }
+    validate_searches(&config.member("searches"), faults);
+    for option in config.member("options").items() {
+        if option.member("name").text().is_empty() {
+            faults.push(option.required("must not be empty"));
+        }
+    }
+}
+
+fn validate_searches(searches: &Field<'_>, faults: &mut Faults) {
+    if searches.len() > MAX_SEARCHES {
+        let detail = format!("must not have more than {MAX_SEARCHES} search paths");
+        faults.push(searches.invalid(detail));
+    }
+    let texts = searches.list().iter().filter_map(|search| search.as_str());
+    let bytes: usize = texts.map(|search| search.len() + 1).sum();
+    if bytes > MAX_SEARCH_BYTES + 1 {
+        faults.push(searches.invalid(format!(
+            "must not have more than {MAX_SEARCH_BYTES} characters (including spaces) in the \
+             search list"
+        )));
+    }
+    for search in searches.items() {
+        let text = search.text();
+        if text != "." {
+            let text = text.strip_suffix('.').unwrap_or(text);
+            for detail in subdomain_with_underscores(text) {
+                faults.push(search.invalid_value(text, detail));
+            }
+        }
+    }
+}
+
+/// A DNS subdomain whose labels may have underscores.
+fn subdomain_with_underscores(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > 253 {
+        wrong.push("must be no more than 253 characters".to_owned());
+    }
+    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let label = label.strip_prefix('_').unwrap_or(label).as_bytes();
+        let is_inside = |byte: &u8| is_end(byte) || *byte == b'-' || *byte == b'_';
+        label.first().is_some_and(is_end)
+            && label.last().is_some_and(is_end)
+            && label.iter().all(is_inside)
+    };
+    if !text.split('.').all(is_label) {
+        wrong.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
+             'example.com', regex used for validation is \
+             '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    wrong
+}
+
+/// The faults of entries for the file of hosts.
+pub fn validate_host_aliases(aliases: &Field<'_>, faults: &mut Faults) {
+    for alias in aliases.items() {
+        validate_ip(&alias.member("ip"), faults);
+        for host in alias.member("hostnames").items() {
+            validate_dns_subdomain(&host, faults);
+        }
+    }
+}
+
+/// The faults of another host name, and of the names of the account and the node.
+pub fn validate_names(spec: &Field<'_>, faults: &mut Faults) {
+    let name = spec.member("hostnameOverride");
+    if name.is_set() {
+        if spec.member("setHostnameAsFQDN").is_true() {
+            faults.push(name.forbidden("may not be specified when setHostnameAsFQDN is true"));
+        }
+        if spec.member("hostNetwork").is_true() {
+            faults.push(name.forbidden("may not be specified when hostNetwork is true"));
+        }
+        if name.text().len() > MAX_HOSTNAME {
+            faults.push(name.too_long(MAX_HOSTNAME));
+        }
+        validate_dns_subdomain(&name, faults);
+    }
+    for member in ["serviceAccountName", "nodeName"] {
+        let name = spec.member(member);
+        if !name.text().is_empty() {
+            report_text(&name, dns_subdomain(name.text()), faults);
+        }
+    }
+}
+
+/// The faults of the names of the host and its domain.
+pub fn validate_host_names(spec: &Field<'_>, faults: &mut Faults) {
+    for member in ["hostname", "subdomain"] {
+        let name = spec.member(member);
+        if !name.text().is_empty() {
+            validate_dns_label(&name, faults);
+        }
+    }
+}
+
+fn validate_ip(field: &Field<'_>, faults: &mut Faults) {
+    if field.text().parse::<std::net::IpAddr>().is_err() {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        faults.push(field.invalid_value(field.text(), detail));
+    }
+}

@@ -1,0 +1,160 @@
+//! What is refused of pods for an operating system, and beside the users of the host.
+
+use api::field::Field;
+
+use super::fields::require_text;
+use super::visit_containers;
+use crate::validation::Faults;
+
+const WINDOWS: &str = "cannot be set for a windows pod";
+
+/// Where a pod says what Windows lacks, in the order of their checks.
+const NOT_IN_WINDOWS: [(&str, &str); 15] = [
+    ("securityContext", "appArmorProfile"),
+    ("securityContext", "seLinuxOptions"),
+    ("", "hostUsers"),
+    ("", "hostPID"),
+    ("", "hostIPC"),
+    ("securityContext", "seccompProfile"),
+    ("securityContext", "fsGroup"),
+    ("securityContext", "fsGroupChangePolicy"),
+    ("securityContext", "sysctls"),
+    ("", "shareProcessNamespace"),
+    ("securityContext", "runAsUser"),
+    ("securityContext", "runAsGroup"),
+    ("securityContext", "supplementalGroups"),
+    ("securityContext", "supplementalGroupsPolicy"),
+    ("securityContext", "seLinuxChangePolicy"),
+];
+
+/// The same of the security context of a container.
+const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+];
+
+/// The faults of what a pod's operating system lacks.
+pub fn validate_os(spec: &Field<'_>, faults: &mut Faults) {
+    let os = spec.member("os");
+    if !os.is_set() {
+        return;
+    }
+    let name = os.member("name");
+    if !require_text(&name, faults) {
+        return;
+    }
+    match name.text() {
+        "linux" => validate_linux(spec, faults),
+        "windows" => validate_windows(spec, faults),
+        other => {
+            let shown = serde_json::Value::from(other);
+            faults.push(os.with_value(&shown).not_supported(&["linux", "windows"]));
+        }
+    }
+}
+
+fn validate_linux(spec: &Field<'_>, faults: &mut Faults) {
+    let mut check = |context: &Field<'_>| {
+        let options = context.member("windowsOptions");
+        if options.is_set() {
+            faults.push(options.forbidden("windows options cannot be set for a linux pod"));
+        }
+    };
+    check(&spec.member("securityContext"));
+    visit_containers(spec, &mut |container| {
+        check(&container.member("securityContext"))
+    });
+}
+
+fn validate_windows(spec: &Field<'_>, faults: &mut Faults) {
+    let context = spec.member("securityContext");
+    for (of, name) in NOT_IN_WINDOWS {
+        let parent = if of.is_empty() { spec } else { &context };
+        let field = parent.member(name);
+        if field.is_set() {
+            faults.push(field.forbidden(WINDOWS));
+        }
+    }
+    visit_containers(spec, &mut |container| {
+        let context = container.member("securityContext");
+        for name in NOT_IN_WINDOWS_CONTAINERS {
+            let field = context.member(name);
+            if field.is_set() {
+                faults.push(field.forbidden(WINDOWS));
+            }
+        }
+    });
+}
+
+/// A pod of Windows has processes of the host in all of its containers or in none.
+pub fn validate_host_process(spec: &Field<'_>, faults: &mut Faults) {
+    let host_process = |of: &Field<'_>| {
+        let context = of.member("securityContext");
+        let options = context.member("windowsOptions");
+        options.member("hostProcess").bool()
+    };
+    let of_pod = host_process(spec);
+    let (mut all, mut with) = (0, 0);
+    visit_containers(spec, &mut |container| {
+        let own = host_process(container);
+        all += 1;
+        if own.or(of_pod) == Some(true) {
+            with += 1;
+        }
+        if let (Some(pod), Some(own)) = (of_pod, own)
+            && pod != own
+        {
+            let context = container.member("securityContext");
+            let options = context.member("windowsOptions");
+            let detail =
+                format!("pod hostProcess value must be identical if both are specified, was {pod}");
+            faults.push(options.member("hostProcess").invalid(detail));
+        }
+    });
+    if with == 0 {
+        return;
+    }
+    if with != all {
+        faults.push(spec.invalid_value(
+            "",
+            "If pod contains any hostProcess containers then all containers must be HostProcess \
+             containers",
+        ));
+    }
+    let network = spec.member("hostNetwork");
+    if !network.is_true() {
+        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
+        faults.push(network.invalid_value(false, detail));
+    }
+}
+
+/// A pod with users of its own shares nothing else with the host.
+pub fn validate_host_users(spec: &Field<'_>, faults: &mut Faults) {
+    const DETAIL: &str = "when `hostUsers` is false";
+    if spec.member("hostUsers").bool() != Some(false) {
+        return;
+    }
+    for (name, shown) in [
+        ("hostNetwork", "hostNetwork"),
+        ("hostPID", "HostPID"),
+        ("hostIPC", "HostIPC"),
+    ] {
+        if spec.member(name).is_true() {
+            faults.push(spec.member(shown).forbidden(DETAIL));
+        }
+    }
+    visit_containers(spec, &mut |container| {
+        let devices = container.member("volumeDevices");
+        if !devices.is_empty() {
+            faults.push(devices.forbidden(DETAIL));
+        }
+    });
+}

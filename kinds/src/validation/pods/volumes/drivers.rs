@@ -1,0 +1,350 @@
+//! What is refused of volumes of storage systems.
+
+use api::field::Field;
+use api::names;
+
+use crate::validation::Faults;
+use crate::validation::pods::fields::{
+    report_text, require_text, validate_dns_label, validate_supported,
+};
+
+/// A rule that says which texts must be there.
+fn require_all(source: &Field<'_>, names: &[&str], faults: &mut Faults) {
+    for name in names {
+        require_text(&source.member(name), faults);
+    }
+}
+
+fn require_list(list: &Field<'_>, faults: &mut Faults) {
+    if list.is_empty() {
+        faults.push(list.required(""));
+    }
+}
+
+/// The faults of a secret's name, if there is a secret.
+fn validate_secret_name(secret: &Field<'_>, faults: &mut Faults) {
+    if secret.is_set() {
+        require_text(&secret.member("name"), faults);
+    }
+}
+
+fn validate_partition(source: &Field<'_>, faults: &mut Faults) {
+    let partition = source.member("partition");
+    if partition.int().is_some_and(|n| !(0..=255).contains(&n)) {
+        faults.push(partition.invalid("must be between 1 and 255, inclusive"));
+    }
+}
+
+/// The faults of a disk of Google. They are reported at another name.
+pub fn validate_gce(source: &Field<'_>, faults: &mut Faults) {
+    let path = source.path();
+    let volume = path.strip_suffix("gcePersistentDisk").unwrap_or(&path);
+    let path = format!("{volume}persistentDisk");
+    let disk = Field::named(&path, source.value());
+    require_text(&disk.member("pdName"), faults);
+    validate_partition(&disk, faults);
+}
+
+/// The faults of a disk of Amazon.
+pub fn validate_aws(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("volumeID"), faults);
+    validate_partition(source, faults);
+}
+
+/// The faults of a directory of an NFS server.
+pub fn validate_nfs(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("server"), faults);
+    let path = source.member("path");
+    require_text(&path, faults);
+    if !path.text().starts_with('/') {
+        faults.push(path.invalid_value(path.text(), "must be an absolute path"));
+    }
+}
+
+/// The faults of an iSCSI disk.
+pub fn validate_iscsi(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("targetPortal"), faults);
+    let target = source.member("iqn");
+    if require_text(&target, faults) {
+        match is_iscsi_name(target.text()) {
+            None => {
+                faults.push(target.invalid("must be valid format starting with iqn, eui, or naa"))
+            }
+            Some(false) => faults.push(target.invalid("must be valid format")),
+            Some(true) => {}
+        }
+    }
+    validate_lun(&source.member("lun"), faults);
+    let has_passwords =
+        source.member("chapAuthDiscovery").is_true() || source.member("chapAuthSession").is_true();
+    let secret = source.member("secretRef");
+    if has_passwords && !secret.is_set() {
+        faults.push(secret.required(""));
+    }
+    let initiator = source.member("initiatorName");
+    if initiator.is_set() {
+        let shown = source.member("initiatorname");
+        let detail = match is_iscsi_name(initiator.text()) {
+            None => "must be valid format starting with iqn, eui, or naa",
+            Some(false) => "must be valid format",
+            Some(true) => return,
+        };
+        faults.push(shown.invalid_value(initiator.text(), detail));
+    }
+}
+
+fn validate_lun(lun: &Field<'_>, faults: &mut Faults) {
+    if lun.int().is_some_and(|lun| !(0..=255).contains(&lun)) {
+        faults.push(lun.invalid("must be between 0 and 255, inclusive"));
+    }
+}
+
+/// Whether a name of an iSCSI node is well formed, if it is of a known form.
+pub fn is_iscsi_name(text: &str) -> Option<bool> {
+    let has_letters = |text: &str, count: usize| {
+        // Any letter may stand behind the first three.
+        let mut letters = text.chars();
+        letters.next().is_some_and(|first| first != '\n')
+            && letters.as_str().len() == count
+            && letters.all(|letter| letter.is_ascii_alphanumeric())
+    };
+    if let Some(rest) = text.strip_prefix("eui") {
+        return Some(has_letters(rest, 16));
+    }
+    if let Some(rest) = text.strip_prefix("naa") {
+        return Some(has_letters(rest, 32));
+    }
+    text.starts_with("iqn").then(|| {
+        let starts = text.match_indices("iqn.");
+        starts
+            .filter_map(|(at, start)| text.get(at + start.len()..))
+            .any(is_iqn)
+    })
+}
+
+/// What follows `iqn.`: a year and a month, a name, a colon, more.
+fn is_iqn(text: &str) -> bool {
+    let Some((date, rest)) = text.split_at_checked(8) else {
+        return false;
+    };
+    let Some((name, more)) = rest.split_once(':') else {
+        return false;
+    };
+    let is_date = date.bytes().enumerate().all(|(at, byte)| match at {
+        4 => byte == b'-',
+        7 => byte == b'.',
+        _ => byte.is_ascii_digit(),
+    });
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    let is_refused = |c: char| ",;*&$|\t\n\x0c\r ".contains(c);
+    is_date
+        && !name.is_empty()
+        && name.bytes().all(is_name)
+        && !more.is_empty()
+        && !more.contains(is_refused)
+}
+
+/// The faults of a volume of GlusterFS.
+pub fn validate_glusterfs(source: &Field<'_>, faults: &mut Faults) {
+    require_all(source, &["endpoints", "path"], faults);
+}
+
+/// The faults of a volume of Flocker.
+pub fn validate_flocker(source: &Field<'_>, faults: &mut Faults) {
+    let name = source.member("datasetName");
+    let uuid = source.member("datasetUUID");
+    match (name.text().is_empty(), uuid.text().is_empty()) {
+        (true, true) => {
+            faults.push(source.required("one of datasetName and datasetUUID is required"))
+        }
+        (false, false) => faults.push(source.invalid_value(
+            "resource",
+            "datasetName and datasetUUID can not be specified simultaneously",
+        )),
+        _ => {}
+    }
+    if name.text().contains('/') {
+        faults.push(name.invalid("must not contain '/'"));
+    }
+}
+
+/// The faults of an image of RBD.
+pub fn validate_rbd(source: &Field<'_>, faults: &mut Faults) {
+    require_list(&source.member("monitors"), faults);
+    require_text(&source.member("image"), faults);
+}
+
+/// The faults of a disk of OpenStack.
+pub fn validate_cinder(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("volumeID"), faults);
+    validate_secret_name(&source.member("secretRef"), faults);
+}
+
+/// The faults of a directory of CephFS.
+pub fn validate_cephfs(source: &Field<'_>, faults: &mut Faults) {
+    require_list(&source.member("monitors"), faults);
+}
+
+/// The faults of a volume of Quobyte.
+pub fn validate_quobyte(source: &Field<'_>, faults: &mut Faults) {
+    const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
+    let registry = source.member("registry");
+    let tenant = source.member("tenant");
+    if registry.text().is_empty() {
+        faults.push(registry.required(PAIRS));
+    } else if tenant.text().len() >= 65 {
+        let detail = "must be a UUID and may not exceed a length of 64 characters";
+        faults.push(tenant.required(detail));
+    } else {
+        for pair in registry.text().split(',') {
+            if !is_host_and_port(pair) {
+                faults.push(registry.invalid(PAIRS));
+            }
+        }
+    }
+    require_text(&source.member("volume"), faults);
+}
+
+/// Whether a text is `host:port` or `[host]:port`. Neither part is checked further.
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return false;
+    };
+    let host = match host.strip_prefix('[') {
+        Some(inside) => match inside.strip_suffix(']') {
+            Some(host) => host,
+            None => return false,
+        },
+        None if host.contains(':') => return false,
+        None => host,
+    };
+    !host.contains(['[', ']']) && !port.contains(['[', ']'])
+}
+
+/// The faults of a disk of Fibre Channel.
+pub fn validate_fc(source: &Field<'_>, faults: &mut Faults) {
+    let names = source.member("targetWWNs");
+    let identifiers = source.member("wwids");
+    match (names.is_empty(), identifiers.is_empty()) {
+        (true, true) => {
+            faults.push(names.required("must specify either targetWWNs or wwids, but not both"))
+        }
+        (false, false) => {
+            faults.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"))
+        }
+        _ => {}
+    }
+    if !names.is_empty() {
+        let lun = source.member("lun");
+        if !lun.is_set() {
+            faults.push(lun.required("lun is required if targetWWNs is specified"));
+        }
+        validate_lun(&lun, faults);
+    }
+}
+
+/// The faults of a volume of a driver outside of Kubernetes.
+pub fn validate_flex_volume(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("driver"), faults);
+    for (key, option) in source.member("options").entries() {
+        let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
+        let namespace = format!(".{}", namespace.to_lowercase());
+        if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
+            let detail = "kubernetes.io and k8s.io namespaces are reserved";
+            faults.push(option.invalid_value(key, detail));
+        }
+    }
+}
+
+/// The faults of a share of Azure.
+pub fn validate_azure_file(source: &Field<'_>, faults: &mut Faults) {
+    require_all(source, &["secretName", "shareName"], faults);
+}
+
+/// The faults of a disk of Azure.
+pub fn validate_azure_disk(source: &Field<'_>, faults: &mut Faults) {
+    const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
+                           microsoft.compute/disks/{disk-id}";
+    const BLOB: &str =
+        "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+    require_all(source, &["diskName", "diskURI"], faults);
+    let mode = source.member("cachingMode");
+    if mode.is_set() {
+        validate_supported(&mode, &["None", "ReadOnly", "ReadWrite"], faults);
+    }
+    let kind = source.member("kind");
+    if !kind.is_set() {
+        return;
+    }
+    validate_supported(&kind, &["Dedicated", "Managed", "Shared"], faults);
+    let address = source.member("diskURI");
+    let (start, form) = match kind.text() {
+        "Managed" => ("/subscriptions/", MANAGED),
+        _ => ("https://", BLOB),
+    };
+    if !address.text().starts_with(start) {
+        faults.push(address.not_supported(&[form]));
+    }
+}
+
+/// The faults of a disk of vSphere.
+pub fn validate_vsphere(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("volumePath"), faults);
+}
+
+/// The faults of a disk of Photon.
+pub fn validate_photon(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("pdID"), faults);
+}
+
+/// The faults of a volume of Portworx.
+pub fn validate_portworx(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("volumeID"), faults);
+}
+
+/// The faults of a volume of StorageOS.
+pub fn validate_storageos(source: &Field<'_>, faults: &mut Faults) {
+    let name = source.member("volumeName");
+    if require_text(&name, faults) {
+        validate_dns_label(&name, faults);
+    }
+    let namespace = source.member("volumeNamespace");
+    if !namespace.text().is_empty() {
+        validate_dns_label(&namespace, faults);
+    }
+    validate_secret_name(&source.member("secretRef"), faults);
+}
+
+/// The faults of a volume of ScaleIO.
+pub fn validate_scale_io(source: &Field<'_>, faults: &mut Faults) {
+    require_all(source, &["gateway", "system", "volumeName"], faults);
+}
+
+/// The faults of a volume of a CSI driver.
+pub fn validate_csi(source: &Field<'_>, faults: &mut Faults) {
+    validate_csi_driver_name(&source.member("driver"), faults);
+    let secret = source.member("nodePublishSecretRef");
+    if !secret.is_set() {
+        return;
+    }
+    let name = secret.member("name");
+    if require_text(&name, faults) {
+        // A fault of the name is reported beside the driver's.
+        let shown = source.member("name");
+        for detail in names::dns_subdomain(name.text()) {
+            faults.push(shown.invalid_value(name.text(), detail));
+        }
+    }
+}
+
+/// The faults of the name of a CSI driver.
+pub fn validate_csi_driver_name(driver: &Field<'_>, faults: &mut Faults) {
+    if !require_text(driver, faults) {
+        return;
+    }
+    if driver.text().len() > 63 {
+        faults.push(driver.too_long(63));
+    }
+    let wrong = names::dns_subdomain(&driver.text().to_lowercase());
+    report_text(driver, wrong, faults);
+}

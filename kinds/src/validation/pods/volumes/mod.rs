@@ -1,0 +1,252 @@
+//! What is refused of the volumes of pods.
+
+pub mod drivers;
+pub mod files;
+pub mod projected;
+
+use std::collections::HashSet;
+
+use api::field::Field;
+use api::names;
+use api::quantity::Quantity;
+
+use super::PodKind;
+use super::containers::Volumes;
+use super::fields::{report_text, require_supported, require_text, validate_annotations};
+use crate::validation::Faults;
+use crate::validation::selectors::validate_labels;
+
+/// What checks the members of one type of volume.
+type Rule = fn(&Field<'_>, &mut Faults);
+
+/// All types of volumes in the order of their checks: the name, how it is called in a fault
+/// about a second type, and the rule for its members.
+const TYPES: [(&str, &str, Rule); 30] = [
+    ("emptyDir", "emptyDir", validate_empty_dir),
+    ("hostPath", "hostPath", files::validate_host_path),
+    ("gitRepo", "gitRepo", files::validate_git_repo),
+    (
+        "gcePersistentDisk",
+        "gcePersistentDisk",
+        drivers::validate_gce,
+    ),
+    (
+        "awsElasticBlockStore",
+        "awsElasticBlockStore",
+        drivers::validate_aws,
+    ),
+    ("secret", "secret", projected::validate_secret),
+    ("nfs", "nfs", drivers::validate_nfs),
+    ("iscsi", "iscsi", drivers::validate_iscsi),
+    ("glusterfs", "glusterfs", drivers::validate_glusterfs),
+    ("flocker", "flocker", drivers::validate_flocker),
+    (
+        "persistentVolumeClaim",
+        "persistentVolumeClaim",
+        validate_claim,
+    ),
+    ("rbd", "rbd", drivers::validate_rbd),
+    ("cinder", "cinder", drivers::validate_cinder),
+    ("cephfs", "cephFS", drivers::validate_cephfs),
+    ("quobyte", "quobyte", drivers::validate_quobyte),
+    // The misspelling is that of kube-apiserver.
+    (
+        "downwardAPI",
+        "downwarAPI",
+        projected::validate_downward_api,
+    ),
+    ("fc", "fc", drivers::validate_fc),
+    ("flexVolume", "flexVolume", drivers::validate_flex_volume),
+    ("configMap", "configMap", projected::validate_config_map),
+    ("azureFile", "azureFile", drivers::validate_azure_file),
+    ("vsphereVolume", "vsphereVolume", drivers::validate_vsphere),
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        drivers::validate_photon,
+    ),
+    (
+        "portworxVolume",
+        "portworxVolume",
+        drivers::validate_portworx,
+    ),
+    ("azureDisk", "azureDisk", drivers::validate_azure_disk),
+    ("storageos", "storageos", drivers::validate_storageos),
+    ("projected", "projected", projected::validate_projected),
+    ("scaleIO", "scaleIO", drivers::validate_scale_io),
+    ("csi", "csi", drivers::validate_csi),
+    ("ephemeral", "ephemeral", validate_ephemeral),
+    ("image", "image", validate_image),
+];
+
+/// The faults of volumes. Those without any are returned.
+pub fn validate_volumes<'v>(
+    volumes: &Field<'v>,
+    pod: PodKind<'_>,
+    faults: &mut Faults,
+) -> Volumes<'v> {
+    let mut sound = Volumes::new();
+    let claims = ephemeral_claims(volumes, pod);
+    for (index, value) in volumes.list().iter().enumerate() {
+        let volume = volumes.index(index);
+        let name = volume.member("name");
+        let text = value.get("name").and_then(serde_json::Value::as_str);
+        let text = text.unwrap_or_default();
+        let before = faults.len();
+        validate_volume_source(&volume, pod, faults);
+        if require_text(&name, faults) {
+            report_text(&name, names::dns_label(text), faults);
+        }
+        if sound.contains_key(text) {
+            faults.push(name.duplicate());
+        }
+        if faults.len() == before {
+            sound.insert(text, value);
+        }
+        let claim = volume.member("persistentVolumeClaim");
+        let claim_name = claim.member("claimName");
+        if claims.contains(claim_name.text()) {
+            faults.push(
+                claim_name
+                    .invalid("must not reference a PVC that gets created for an ephemeral volume"),
+            );
+        }
+    }
+    sound
+}
+
+/// The names of the claims that will be made for ephemeral volumes, if the pod has a name.
+fn ephemeral_claims(volumes: &Field<'_>, pod: PodKind<'_>) -> HashSet<String> {
+    let Some(pod_name) = pod.name().filter(|name| !name.is_empty()) else {
+        return HashSet::new();
+    };
+    let volumes = volumes.items();
+    let ephemeral = volumes.filter(|volume| volume.member("ephemeral").is_set());
+    ephemeral
+        .map(|volume| format!("{pod_name}-{}", volume.member("name").text()))
+        .collect()
+}
+
+fn validate_volume_source(volume: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) {
+    let mut has_type = false;
+    for (name, shown, rule) in TYPES {
+        let source = volume.member(name);
+        if !source.is_set() {
+            continue;
+        }
+        if has_type {
+            let fault = volume.member(shown);
+            faults.push(fault.forbidden("may not specify more than 1 volume type"));
+        } else {
+            rule(&source, faults);
+            validate_in_pod(volume, &source, name, pod, faults);
+        }
+        has_type = true;
+        if name == "iscsi" {
+            validate_iscsi_name(volume, &source, faults);
+        }
+    }
+    if !has_type {
+        faults.push(volume.required("must specify a volume type"));
+    }
+}
+
+/// The rules that depend on the pod around a volume.
+fn validate_in_pod(
+    volume: &Field<'_>,
+    source: &Field<'_>,
+    name: &str,
+    pod: PodKind<'_>,
+    faults: &mut Faults,
+) {
+    let volume_name = volume.member("name");
+    match name {
+        "ephemeral" => {
+            let pod_name = pod.name().unwrap_or_default();
+            if pod_name.is_empty() || volume_name.text().is_empty() {
+                return;
+            }
+            let claim = format!("{pod_name}-{}", volume_name.text());
+            for wrong in names::dns_subdomain(&claim) {
+                faults.push(volume_name.invalid(format!("PVC name \"{claim}\": {wrong}")));
+            }
+        }
+        "image" => {
+            let reference = source.member("reference");
+            if pod.is_pod() {
+                require_text(&reference, faults);
+            }
+            let policy = source.member("pullPolicy");
+            require_supported(&policy, &["Always", "IfNotPresent", "Never"], faults);
+        }
+        _ => {}
+    }
+}
+
+/// The name of the volume and the portal are a part of the initiator's name.
+fn validate_iscsi_name(volume: &Field<'_>, source: &Field<'_>, faults: &mut Faults) {
+    let portal = source.member("targetPortal");
+    let name = volume.member("name");
+    let length = name.text().len() + 1 + portal.text().len();
+    if source.member("initiatorName").is_set() && length > 64 {
+        faults.push(name.invalid_value(
+            name.text(),
+            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
+             iscsi.initiatorName is specified.",
+        ));
+    }
+}
+
+fn validate_empty_dir(source: &Field<'_>, faults: &mut Faults) {
+    let limit = source.member("sizeLimit");
+    let quantity: Option<Quantity> = limit.text().parse().ok();
+    if quantity.is_some_and(|quantity| quantity.sign() < 0) {
+        faults.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
+    }
+}
+
+fn validate_claim(source: &Field<'_>, faults: &mut Faults) {
+    require_text(&source.member("claimName"), faults);
+}
+
+fn validate_ephemeral(source: &Field<'_>, faults: &mut Faults) {
+    let template = source.member("volumeClaimTemplate");
+    if !template.is_set() {
+        faults.push(template.required(""));
+        return;
+    }
+    validate_template_metadata(&template.member("metadata"), faults);
+}
+
+/// Nothing of an image depends on itself alone.
+fn validate_image(_source: &Field<'_>, _faults: &mut Faults) {}
+
+/// Fields of metadata that a template of another object may not set, in the order of their
+/// declaration.
+const NOT_IN_TEMPLATES: [&str; 13] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// The faults of the metadata of a template for claims: it has only labels and annotations.
+pub fn validate_template_metadata(metadata: &Field<'_>, faults: &mut Faults) {
+    validate_annotations(&metadata.member("annotations"), faults);
+    validate_labels(&metadata.member("labels"), faults);
+    for name in NOT_IN_TEMPLATES {
+        let field = metadata.member(name);
+        if field.is_set() {
+            faults.push(field.forbidden("cannot be set"));
+        }
+    }
+}
