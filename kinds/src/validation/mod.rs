@@ -28,6 +28,7 @@ pub mod scheduling;
 pub mod selectors;
 pub mod services;
 pub mod storage;
+pub mod texts;
 pub mod workloads;
 
 use api::field_error::FieldError;

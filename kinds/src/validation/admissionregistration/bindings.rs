@@ -1,0 +1,99 @@
+//! What is refused of the bindings of policies.
+
+use api::field::Field;
+use api::field_error::FieldErrorKind;
+use api::names;
+use api::object::Object;
+
+use super::rules::validate_match_resources;
+use crate::validation::selectors::validate_label_selector;
+use crate::validation::{Faults, texts};
+
+const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
+
+/// The faults of a binding of a policy that refuses objects.
+pub fn validate_validatingadmissionpolicybinding(object: &Object) -> Faults {
+    let mut faults = validate_binding(object);
+    let spec = Field::of(object, "spec");
+    let actions = spec.member("validationActions");
+    validate_actions(&actions, &mut faults);
+    faults
+}
+
+/// The faults of a change to a binding of a policy that refuses objects.
+pub fn validate_validatingadmissionpolicybinding_update(
+    object: &Object,
+    _stored: &Object,
+) -> Faults {
+    validate_validatingadmissionpolicybinding(object)
+}
+
+/// The faults of a binding of a policy that changes objects.
+pub fn validate_mutatingadmissionpolicybinding(object: &Object) -> Faults {
+    validate_binding(object)
+}
+
+/// The faults of a change to a binding of a policy that changes objects.
+pub fn validate_mutatingadmissionpolicybinding_update(
+    object: &Object,
+    _stored: &Object,
+) -> Faults {
+    validate_binding(object)
+}
+
+fn validate_binding(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let name = spec.member("policyName");
+    texts::require_valid(&name, names::dns_subdomain, &mut faults);
+    validate_parameter(&spec.member("paramRef"), &mut faults);
+    validate_match_resources(&spec.member("matchResources"), &mut faults);
+    faults
+}
+
+fn validate_parameter(parameter: &Field<'_>, faults: &mut Faults) {
+    if !parameter.is_set() {
+        return;
+    }
+    let name = parameter.member("name");
+    let selector = parameter.member("selector");
+    if !name.text().is_empty() {
+        texts::report(&name, names::path_segment(name.text()), faults);
+        if selector.is_set() {
+            faults.push(name.forbidden("name and selector are mutually exclusive"));
+        }
+    }
+    if selector.is_set() {
+        validate_label_selector(&selector, false, faults);
+        if !name.text().is_empty() {
+            faults.push(selector.forbidden("name and selector are mutually exclusive"));
+        }
+    }
+    if name.text().is_empty() && !selector.is_set() {
+        faults.push(parameter.required("one of name or selector must be specified"));
+    }
+    let action = parameter.member("parameterNotFoundAction");
+    texts::require_one_of(&action, &NOT_FOUND_ACTIONS, faults);
+}
+
+fn validate_actions(actions: &Field<'_>, faults: &mut Faults) {
+    if actions.is_empty() {
+        faults.push(actions.required("at least one validation action is required"));
+    }
+    let mut seen = Vec::new();
+    for (action, value) in actions.items().zip(actions.list()) {
+        texts::validate_one_of(&action, &ACTIONS, faults);
+        if seen.contains(&value) {
+            faults.push(action.fault(FieldErrorKind::Duplicate, ""));
+        }
+        seen.push(value);
+    }
+    let has = |name| seen.iter().any(|action| action.as_str() == Some(name));
+    if has("Deny") && has("Warn") {
+        faults.push(actions.invalid(
+            "must not contain both Deny and Warn (repeating the same validation failure \
+             information in the API response and headers serves no purpose)",
+        ));
+    }
+}

@@ -1,0 +1,105 @@
+//! What is refused of webhooks and policies of admission. Expressions are not compiled.
+
+mod bindings;
+mod client;
+mod policies;
+mod rules;
+mod webhooks;
+
+pub use bindings::{
+    validate_mutatingadmissionpolicybinding, validate_mutatingadmissionpolicybinding_update,
+    validate_validatingadmissionpolicybinding, validate_validatingadmissionpolicybinding_update,
+};
+pub use client::{validate_webhook_service, validate_webhook_url};
+pub use policies::{
+    validate_mutatingadmissionpolicy, validate_mutatingadmissionpolicy_update,
+    validate_validatingadmissionpolicy, validate_validatingadmissionpolicy_status_update,
+    validate_validatingadmissionpolicy_update,
+};
+pub use webhooks::{
+    validate_mutatingwebhookconfiguration, validate_mutatingwebhookconfiguration_update,
+    validate_validatingwebhookconfiguration, validate_validatingwebhookconfiguration_update,
+};
+
+use api::field::Field;
+use api::field_error::{FieldError, FieldErrorKind};
+use api::names;
+
+use super::{Faults, texts};
+
+const MAX_CONDITIONS: usize = 64;
+const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
+const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
+const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
+
+/// The faults of the conditions under which a webhook or a policy is asked.
+fn validate_match_conditions(conditions: &Field<'_>, faults: &mut Faults) {
+    if conditions.len() > MAX_CONDITIONS {
+        faults.push(FieldError::new(
+            FieldErrorKind::TooMany,
+            conditions.path(),
+            &conditions.len().into(),
+            format!("must have at most {MAX_CONDITIONS} items"),
+        ));
+    }
+    let mut seen = Vec::new();
+    for condition in conditions.list() {
+        seen.push(condition.get("name").and_then(|name| name.as_str()));
+    }
+    for (index, condition) in conditions.items().enumerate() {
+        let expression = condition.member("expression");
+        if expression.text().trim().is_empty() {
+            faults.push(expression.required(""));
+        }
+        let name = condition.member("name");
+        texts::require_valid(&name, names::qualified_name, faults);
+        let mut before = seen.iter().take(index).flatten();
+        if !name.text().is_empty() && before.any(|other| *other == name.text()) {
+            faults.push(name.duplicate());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::admissionregistration as defaults;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/admissionregistration.json");
+        check(cases, |path| match path.rsplit('/').next() {
+            Some("validatingwebhookconfigurations") => Functions {
+                defaults: Some(defaults::validatingwebhookconfiguration),
+                create: validate_validatingwebhookconfiguration,
+                update: Some(validate_validatingwebhookconfiguration_update),
+            },
+            Some("mutatingwebhookconfigurations") => Functions {
+                defaults: Some(defaults::mutatingwebhookconfiguration),
+                create: validate_mutatingwebhookconfiguration,
+                update: Some(validate_mutatingwebhookconfiguration_update),
+            },
+            Some("validatingadmissionpolicies") => Functions {
+                defaults: Some(defaults::validatingadmissionpolicy),
+                create: validate_validatingadmissionpolicy,
+                update: Some(validate_validatingadmissionpolicy_update),
+            },
+            Some("mutatingadmissionpolicies") => Functions {
+                defaults: Some(defaults::mutatingadmissionpolicy),
+                create: validate_mutatingadmissionpolicy,
+                update: Some(validate_mutatingadmissionpolicy_update),
+            },
+            Some("validatingadmissionpolicybindings") => Functions {
+                defaults: Some(defaults::validatingadmissionpolicybinding),
+                create: validate_validatingadmissionpolicybinding,
+                update: Some(validate_validatingadmissionpolicybinding_update),
+            },
+            _ => Functions {
+                defaults: Some(defaults::mutatingadmissionpolicybinding),
+                create: validate_mutatingadmissionpolicybinding,
+                update: Some(validate_mutatingadmissionpolicybinding_update),
+            },
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! What is refused of the rules that say which requests are matched.
+
+use api::field::Field;
+use api::field_error::FieldErrorKind;
+use api::names;
+
+use super::MATCH_POLICIES;
+use crate::validation::selectors::validate_label_selector;
+use crate::validation::{Faults, texts};
+
+const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
+
+/// The faults of what a policy or its binding matches, if it is there.
+pub fn validate_match_resources(resources: &Field<'_>, faults: &mut Faults) {
+    if !resources.is_set() {
+        return;
+    }
+    let policy = resources.member("matchPolicy");
+    texts::validate_one_of(&policy, &MATCH_POLICIES, faults);
+    for name in ["namespaceSelector", "objectSelector"] {
+        validate_label_selector(&resources.member(name), false, faults);
+    }
+    for name in ["resourceRules", "excludeResourceRules"] {
+        for rule in resources.member(name).items() {
+            validate_rule(&rule, faults);
+            validate_names(&rule.member("resourceNames"), faults);
+        }
+    }
+}
+
+fn validate_names(resource_names: &Field<'_>, faults: &mut Faults) {
+    let mut seen = Vec::new();
+    for (name, value) in resource_names.items().zip(resource_names.list()) {
+        texts::report(&name, names::path_segment(name.text()), faults);
+        if seen.contains(&value) {
+            faults.push(name.fault(FieldErrorKind::Duplicate, ""));
+        }
+        seen.push(value);
+    }
+}
+
+/// The faults of a rule with operations.
+pub fn validate_rule(rule: &Field<'_>, faults: &mut Faults) {
+    let operations = rule.member("operations");
+    validate_list(&operations, "operations", faults);
+    for operation in operations.items() {
+        texts::validate_one_of(&operation, &OPERATIONS, faults);
+    }
+    validate_list(&rule.member("apiGroups"), "API groups", faults);
+    let versions = rule.member("apiVersions");
+    validate_list(&versions, "API versions", faults);
+    for version in versions.items() {
+        texts::require(&version, faults);
+    }
+    validate_resources(&rule.member("resources"), faults);
+    texts::validate_one_of(&rule.member("scope"), &SCOPES, faults);
+}
+
+/// The faults of a list that has something, or nothing but a star.
+fn validate_list(list: &Field<'_>, others: &str, faults: &mut Faults) {
+    if list.is_empty() {
+        faults.push(list.required(""));
+    }
+    let mut items = list.list().iter();
+    if list.len() > 1 && items.any(|item| item.as_str() == Some("*")) {
+        let detail = format!("if '*' is present, must not specify other {others}");
+        faults.push(list.invalid(detail));
+    }
+}
+
+fn validate_resources(resources: &Field<'_>, faults: &mut Faults) {
+    if resources.is_empty() {
+        faults.push(resources.required(""));
+    }
+    // The resources of which all subresources are matched, and the other way round.
+    let mut with_all: Vec<&str> = Vec::new();
+    let mut of_all: Vec<&str> = Vec::new();
+    let (mut has_double_star, mut has_star, mut has_plain) = (false, false, false);
+    for (field, value) in resources.items().zip(resources.list()) {
+        let text = value.as_str().unwrap_or_default();
+        if text.is_empty() {
+            faults.push(field.required(""));
+            continue;
+        }
+        has_double_star |= text == "*/*";
+        has_star |= text == "*";
+        let Some((resource, subresource)) = text.split_once('/') else {
+            // As in Kubernetes, only the last one counts.
+            has_plain = text != "*";
+            continue;
+        };
+        if with_all.contains(&resource) {
+            let detail = format!("if '{resource}/*' is present, must not specify {text}");
+            faults.push(field.invalid(detail));
+        }
+        if of_all.contains(&subresource) {
+            let detail = format!("if '*/{subresource}' is present, must not specify {text}");
+            faults.push(field.invalid(detail));
+        }
+        if subresource == "*" {
+            with_all.push(resource);
+        }
+        if resource == "*" {
+            of_all.push(subresource);
+        }
+    }
+    if resources.len() > 1 && has_double_star {
+        let detail = "if '*/*' is present, must not specify other resources";
+        faults.push(resources.invalid(detail));
+    }
+    if has_star && has_plain {
+        let detail = "if '*' is present, must not specify other resources without subresources";
+        faults.push(resources.invalid(detail));
+    }
+}
