@@ -7,7 +7,7 @@ use api::object::Object;
 
 use super::rules::validate_match_resources;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{Faults, texts};
+use crate::validation::{Faults, formats, texts};
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
@@ -35,10 +35,7 @@ pub fn validate_mutatingadmissionpolicybinding(object: &Object) -> Faults {
 }
 
 /// The faults of a change to a binding of a policy that changes objects.
-pub fn validate_mutatingadmissionpolicybinding_update(
-    object: &Object,
-    _stored: &Object,
-) -> Faults {
+pub fn validate_mutatingadmissionpolicybinding_update(object: &Object, _stored: &Object) -> Faults {
     validate_binding(object)
 }
 
@@ -59,7 +56,7 @@ fn validate_parameter(parameter: &Field<'_>, faults: &mut Faults) {
     let name = parameter.member("name");
     let selector = parameter.member("selector");
     if !name.text().is_empty() {
-        texts::report(&name, names::path_segment(name.text()), faults);
+        formats::report(&name, names::path_segment(name.text()), faults);
         if selector.is_set() {
             faults.push(name.forbidden("name and selector are mutually exclusive"));
         }

@@ -4,7 +4,7 @@ use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
 
-use crate::validation::{Faults, texts};
+use crate::validation::{Faults, formats};
 
 /// How URLs of webhooks look.
 const FORM: &str = "; desired format: https://host[/path]";
@@ -43,8 +43,8 @@ pub fn validate_webhook_url(field: &Field<'_>, faults: &mut Faults) {
 
 /// The faults of the service of a webhook.
 pub fn validate_webhook_service(service: &Field<'_>, faults: &mut Faults) {
-    texts::require(&service.member("name"), faults);
-    texts::require(&service.member("namespace"), faults);
+    formats::require_text(&service.member("name"), faults);
+    formats::require_text(&service.member("namespace"), faults);
     let port = service.member("port");
     if port.int().is_some_and(|port| !(1..=65535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
@@ -77,9 +77,7 @@ fn validate_path(path: &Field<'_>, faults: &mut Faults) {
             continue;
         }
         let wrong = names::dns_subdomain(step).into_iter();
-        faults.extend(
-            wrong.map(|message| path.invalid(format!("segment[{index}]: {message}"))),
-        );
+        faults.extend(wrong.map(|message| path.invalid(format!("segment[{index}]: {message}"))));
     }
 }
 

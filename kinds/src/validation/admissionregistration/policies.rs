@@ -9,7 +9,7 @@ use super::rules::validate_match_resources;
 use super::{FAILURE_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
 use crate::validation::formats::dns1035_label;
 use crate::validation::internal::internal_json;
-use crate::validation::{Faults, texts};
+use crate::validation::{Faults, formats, texts};
 
 const MAX_ANNOTATIONS: usize = 20;
 const MAX_ANNOTATION_BYTES: usize = 5 * 1024;
@@ -43,7 +43,7 @@ const RESERVED: [&str; 21] = [
 pub fn validate_validatingadmissionpolicy(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    validate_matching(&spec, &mut faults);
+    validate_matching(&spec, false, &mut faults);
     let validations = spec.member("validations");
     let annotations = spec.member("auditAnnotations");
     if validations.is_empty() && annotations.is_empty() {
@@ -75,7 +75,7 @@ pub fn validate_validatingadmissionpolicy_status_update(
 pub fn validate_mutatingadmissionpolicy(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    validate_matching(&spec, &mut faults);
+    validate_matching(&spec, true, &mut faults);
     let mutations = spec.member("mutations");
     if mutations.is_empty() {
         faults.push(mutations.required("mutations must contain at least one item"));
@@ -94,14 +94,14 @@ pub fn validate_mutatingadmissionpolicy_update(object: &Object, _stored: &Object
 }
 
 /// The faults of what both kinds of policies have: when they are asked, and their variables.
-fn validate_matching(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_matching(spec: &Field<'_>, is_mutating: bool, faults: &mut Faults) {
     texts::validate_one_of(&spec.member("failurePolicy"), &FAILURE_POLICIES, faults);
     validate_parameter_kind(&spec.member("paramKind"), faults);
     let constraints = spec.member("matchConstraints");
     if constraints.is_set() {
         validate_match_resources(&constraints, faults);
         let rules = constraints.member("resourceRules");
-        if spec.member("reinvocationPolicy").is_set() || spec.member("mutations").is_set() {
+        if is_mutating {
             validate_mutated_operations(&rules, faults);
         }
         if rules.is_empty() {
@@ -121,23 +121,19 @@ fn validate_parameter_kind(parameter: &Field<'_>, faults: &mut Faults) {
         return;
     }
     let version = parameter.member("apiVersion");
-    if texts::require(&version, faults) {
+    if formats::require_text(&version, faults) {
         validate_group_version(&version, faults);
     }
     let kind = parameter.member("kind");
-    if texts::require(&kind, faults) {
+    if formats::require_text(&kind, faults) {
         let wrong = dns1035_label(&kind.text().to_ascii_lowercase());
         if !wrong.is_empty() {
-            kind_fault(&kind, &wrong, faults);
+            let wrong = wrong.join(", ");
+            faults.push(kind.invalid(format!(
+                "may have mixed case, but should otherwise match: {wrong}"
+            )));
         }
     }
-}
-
-fn kind_fault(kind: &Field<'_>, wrong: &[String], faults: &mut Faults) {
-    let wrong = wrong.join(", ");
-    faults.push(kind.invalid(format!(
-        "may have mixed case, but should otherwise match: {wrong}"
-    )));
 }
 
 fn validate_group_version(field: &Field<'_>, faults: &mut Faults) {
@@ -169,7 +165,11 @@ fn validate_mutated_operations(rules: &Field<'_>, faults: &mut Faults) {
             if operation.text() == "DELETE" {
                 let path = rules.member("operations").path();
                 let supported = ["*", "CONNECT", "CREATE", "UPDATE"];
-                faults.push(FieldError::not_supported(path, operation.text(), &supported));
+                faults.push(FieldError::not_supported(
+                    path,
+                    operation.text(),
+                    &supported,
+                ));
             }
         }
     }
@@ -256,7 +256,7 @@ const PATCHES: [(&str, &str, &str); 2] = [
 
 fn validate_mutation(mutation: &Field<'_>, faults: &mut Faults) {
     let kind = mutation.member("patchType");
-    if !texts::require(&kind, faults) {
+    if !formats::require_text(&kind, faults) {
         return;
     }
     let Some((name, wanted, other)) = PATCHES.iter().find(|(name, ..)| *name == kind.text()) else {

@@ -6,7 +6,7 @@ use api::names;
 
 use super::MATCH_POLICIES;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{Faults, texts};
+use crate::validation::{Faults, formats, texts};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
@@ -32,7 +32,7 @@ pub fn validate_match_resources(resources: &Field<'_>, faults: &mut Faults) {
 fn validate_names(resource_names: &Field<'_>, faults: &mut Faults) {
     let mut seen = Vec::new();
     for (name, value) in resource_names.items().zip(resource_names.list()) {
-        texts::report(&name, names::path_segment(name.text()), faults);
+        formats::report(&name, names::path_segment(name.text()), faults);
         if seen.contains(&value) {
             faults.push(name.fault(FieldErrorKind::Duplicate, ""));
         }
@@ -51,7 +51,7 @@ pub fn validate_rule(rule: &Field<'_>, faults: &mut Faults) {
     let versions = rule.member("apiVersions");
     validate_list(&versions, "API versions", faults);
     for version in versions.items() {
-        texts::require(&version, faults);
+        formats::require_text(&version, faults);
     }
     validate_resources(&rule.member("resources"), faults);
     texts::validate_one_of(&rule.member("scope"), &SCOPES, faults);

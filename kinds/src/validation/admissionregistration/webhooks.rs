@@ -6,12 +6,10 @@ use api::object::Object;
 
 use super::client::{validate_webhook_service, validate_webhook_url};
 use super::rules::validate_rule;
-use super::{
-    FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, validate_match_conditions,
-};
+use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
 use crate::validation::formats::dns1035_label;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{Faults, texts};
+use crate::validation::{Faults, formats, texts};
 
 /// Side effects that hooks may have, and the versions of reviews that are sent.
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
@@ -23,10 +21,7 @@ pub fn validate_validatingwebhookconfiguration(object: &Object) -> Faults {
 }
 
 /// The faults of a change to webhooks that refuse objects.
-pub fn validate_validatingwebhookconfiguration_update(
-    object: &Object,
-    _stored: &Object,
-) -> Faults {
+pub fn validate_validatingwebhookconfiguration_update(object: &Object, _stored: &Object) -> Faults {
     validate_webhooks(object)
 }
 
@@ -72,7 +67,10 @@ fn validate_webhook(hook: &Field<'_>, faults: &mut Faults) {
     }
     texts::validate_one_of(&side_effects, &SIDE_EFFECTS, faults);
     let timeout = hook.member("timeoutSeconds");
-    if timeout.int().is_some_and(|seconds| !(1..=30).contains(&seconds)) {
+    if timeout
+        .int()
+        .is_some_and(|seconds| !(1..=30).contains(&seconds))
+    {
         faults.push(timeout.invalid("the timeout value must be between 1 and 30 seconds"));
     }
     for name in ["namespaceSelector", "objectSelector"] {
@@ -114,7 +112,7 @@ fn validate_review_versions(versions: &Field<'_>, faults: &mut Faults) {
             continue;
         }
         seen.push(value);
-        texts::report(&version, dns1035_label(version.text()), faults);
+        formats::report(&version, dns1035_label(version.text()), faults);
         is_recognized |= REVIEW_VERSIONS.contains(&version.text());
     }
     if !is_recognized {
