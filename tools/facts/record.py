@@ -2,7 +2,7 @@
 """Records what a kube-apiserver answers to bodies: record.py FILE --server URL --token TOKEN
 
 FILE has a list of cases. A case has a name, the path of a collection, a body, and for an update the object before it
-as "old". Each is tried without effect (dryRun=All), and its answer is written beside it: {"object": ...} without
+as "old", with its status. Each is tried without effect (dryRun=All), and its answer is written beside it: {"object": ...} without
 metadata and status, or {"causes": [[reason, message, field], ...]}, or {"message": ...} where there are no causes.
 Cases that have an answer are asked again.
 """
@@ -53,6 +53,10 @@ def record(server, case):
         raise SystemExit(f"{case['name']}: the object before the update is refused: {made.get('message')}")
     at = f"{path}/{made['metadata']['name']}"
     try:
+        if "status" in case["old"]:
+            code, made = server.call("PUT", at + "/status", {**made, "status": case["old"]["status"]})
+            if code >= 300:
+                raise SystemExit(f"{case['name']}: the status before the update is refused: {made.get('message')}")
         sent = json.loads(json.dumps(body))
         sent["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
         return answer_of(*server.call("PUT", f"{at}{case.get('subresource', '')}?dryRun=All", sent))

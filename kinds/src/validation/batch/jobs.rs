@@ -1,0 +1,335 @@
+//! What is refused of Jobs.
+
+use api::field::Field;
+use api::field_error::FieldError;
+use api::names;
+use api::object::Object;
+
+use super::failure_policy::validate_failure_policy;
+use super::success_policy::validate_success_policy;
+use super::template_update::validate_template_update;
+use crate::validation::Faults;
+use crate::validation::counts::{
+    IMMUTABLE, is_same, number, validate_all_nonnegative, validate_immutable,
+};
+use crate::validation::internal::invalid_struct;
+use crate::validation::pods::validate_pod_template_spec;
+use crate::validation::selectors::{
+    has_invalid_values, invalid_selector, is_evaluable, selects, validate_label_selector,
+};
+use crate::validation::workloads::NOT_SELECTED;
+
+/// Limits of Jobs whose pods have numbers.
+const MAX_PARALLELISM: i64 = 100_000;
+const MAX_FAILED_INDEXES: i64 = 100_000;
+/// Above so many completions, the other limits are lower.
+const MANY_COMPLETIONS: i64 = 100_000;
+const MAX_WITH_MANY_COMPLETIONS: i64 = 10_000;
+
+const MAX_MANAGED_BY: usize = 63;
+
+/// The labels of a Job's pods, with and without the prefix that they lacked at first.
+pub(super) const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
+pub(super) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+const LEGACY_CONTROLLER_UID: &str = "controller-uid";
+const LEGACY_JOB_NAME: &str = "job-name";
+
+/// The faults of a Job. It has its uid already, and selector and labels were made of it
+/// ([`crate::defaults::batch::prepare_job_create`]).
+pub fn validate_job(object: &Object) -> Faults {
+    validate(object, None)
+}
+
+fn validate(object: &Object, stored: Option<&Object>) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    validate_generated_selector(object, &spec, stored, &mut faults);
+    validate_whole_spec(&spec, stored, &mut faults);
+    let completions = spec.member("completions");
+    let is_indexed = spec.member("completionMode").text() == "Indexed";
+    if let Some(count) = completions.int().filter(|count| is_indexed && *count > 0) {
+        let name = object.meta("name");
+        let host = format!("{name}-{}", count - 1);
+        for _ in names::dns_label(&host).iter().take(1) {
+            let message = format!("will not able to create pod with invalid DNS label: {host}");
+            faults.push(FieldError::invalid("metadata.name", name, message));
+        }
+    }
+    faults
+}
+
+/// A selector that was made of the Job's uid, and the labels of its pods, are those.
+fn validate_generated_selector(
+    object: &Object,
+    spec: &Field<'_>,
+    stored: Option<&Object>,
+    faults: &mut Faults,
+) {
+    let selector = spec.member("selector");
+    if spec.member("manualSelector").is_true() || !selector.is_set() {
+        return;
+    }
+    let (uid, name) = (object.meta("uid"), object.meta("name"));
+    if uid.is_empty() {
+        faults.push(FieldError::required("metadata.uid", ""));
+    }
+    let template = spec.member("template");
+    let metadata = template.member("metadata");
+    let labels = metadata.member("labels");
+    let mut expected = vec![(LEGACY_CONTROLLER_UID, uid), (LEGACY_JOB_NAME, name)];
+    if needs_prefixed_labels(stored) {
+        expected.extend([(CONTROLLER_UID, uid), (JOB_NAME, name)]);
+    }
+    for (key, value) in &expected {
+        validate_has_label(&labels, key, value, faults);
+    }
+    let expected = expected.into_iter();
+    let expected = expected
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect();
+    let expected = serde_json::Value::Object(expected);
+    let is_generated = selects(&selector, &Field::named("", Some(&expected)));
+    if is_evaluable(&selector) && !is_generated {
+        faults.push(invalid_selector(&selector, "`selector` not auto-generated"));
+    }
+}
+
+/// Jobs that were made when labels had no prefix need none.
+fn needs_prefixed_labels(stored: Option<&Object>) -> bool {
+    stored.is_none_or(|stored| {
+        let path = ["spec", "template", "metadata", "labels"];
+        let labels = stored.at(&path);
+        let has = |key| labels.is_some_and(|labels| labels.get(key).is_some());
+        has(CONTROLLER_UID) && has(JOB_NAME)
+    })
+}
+
+fn validate_has_label(labels: &Field<'_>, key: &str, value: &str, faults: &mut Faults) {
+    let label = labels.key(key);
+    let message = format!("must be '{value}'");
+    if !label.is_set() {
+        faults.push(label.required(message));
+    } else if label.text() != value {
+        let shown = labels.value().cloned().unwrap_or_default();
+        faults.push(label.invalid_value(shown, message));
+    }
+}
+
+/// The faults of a Job's spec, with its selector.
+fn validate_whole_spec(spec: &Field<'_>, stored: Option<&Object>, faults: &mut Faults) {
+    validate_job_spec(spec, faults);
+    let selector = spec.member("selector");
+    if selector.is_set() {
+        let had_invalid_values = stored.is_some_and(|stored| {
+            let old = Field::of(stored, "spec");
+            has_invalid_values(&old.member("selector"))
+        });
+        validate_label_selector(&selector, had_invalid_values, faults);
+    } else {
+        faults.push(selector.required(""));
+    }
+    let template = spec.member("template");
+    let metadata = template.member("metadata");
+    let labels = metadata.member("labels");
+    if is_evaluable(&selector) && !selects(&selector, &labels) {
+        faults.push(labels.invalid(NOT_SELECTED));
+    }
+}
+
+/// The faults of a Job's spec, without its selector.
+pub(super) fn validate_job_spec(spec: &Field<'_>, faults: &mut Faults) {
+    let counts = [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ];
+    validate_all_nonnegative(spec, &counts, faults);
+    let per_index = spec.member("backoffLimitPerIndex");
+    let max_failed = spec.member("maxFailedIndexes");
+    if max_failed.is_set() && !per_index.is_set() {
+        faults.push(per_index.required("when maxFailedIndexes is specified"));
+    }
+    validate_managed_by(&spec.member("managedBy"), faults);
+    let mode = spec.member("completionMode");
+    match mode.value().and_then(|mode| mode.as_str()) {
+        Some("Indexed") => validate_indexed(spec, faults),
+        None | Some("NonIndexed") => {
+            for field in [&per_index, &max_failed] {
+                if field.is_set() {
+                    faults.push(field.invalid("requires indexed completion mode"));
+                }
+            }
+        }
+        Some(_) => faults.push(mode.not_supported(&["NonIndexed", "Indexed"])),
+    }
+    let failure = spec.member("podFailurePolicy");
+    if failure.is_set() {
+        validate_failure_policy(spec, &failure, faults);
+    }
+    let success = spec.member("successPolicy");
+    if success.is_set() {
+        if mode.text() == "Indexed" {
+            let completions = number(&spec.member("completions"));
+            validate_success_policy(&success, completions, faults);
+        } else {
+            faults.push(invalid_struct(
+                &success,
+                "batch.v1.SuccessPolicy",
+                "requires indexed completion mode",
+            ));
+        }
+    }
+    validate_replacement_policy(&spec.member("podReplacementPolicy"), &failure, faults);
+    let template = spec.member("template");
+    validate_pod_template_spec(&template, faults);
+    let pod = template.member("spec");
+    validate_restart_policy(&pod.member("restartPolicy"), &failure, faults);
+}
+
+fn validate_managed_by(field: &Field<'_>, faults: &mut Faults) {
+    let Some(text) = field.value().and_then(|value| value.as_str()) else {
+        return;
+    };
+    validate_domain_prefixed_path(text, field, faults);
+    if text.len() > MAX_MANAGED_BY {
+        faults.push(field.too_long(MAX_MANAGED_BY));
+    }
+}
+
+/// A domain, a slash, and a path: `acme.io/foo`.
+fn validate_domain_prefixed_path(text: &str, field: &Field<'_>, faults: &mut Faults) {
+    if text.is_empty() {
+        faults.push(field.required(""));
+        return;
+    }
+    match text.split_once('/') {
+        Some((host, path)) if !host.is_empty() && !path.is_empty() => {
+            let wrong = names::dns_subdomain(host).into_iter();
+            faults.extend(wrong.map(|message| field.invalid_value(host, message)));
+            let is_path =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+            if !path.bytes().all(is_path) {
+                faults.push(field.invalid_value(
+                    path,
+                    "Invalid path (regex used for validation is \
+                     '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+                ));
+            }
+        }
+        _ => faults.push(field.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")")),
+    }
+}
+
+/// The limits of a Job whose pods have numbers.
+fn validate_indexed(spec: &Field<'_>, faults: &mut Faults) {
+    let completions = spec.member("completions");
+    let parallelism = spec.member("parallelism");
+    let max_failed = spec.member("maxFailedIndexes");
+    if !completions.is_set() {
+        faults.push(completions.required("when completion mode is Indexed"));
+    }
+    let is_above = |field: &Field<'_>, limit: i64| number(field) > limit;
+    if is_above(&parallelism, MAX_PARALLELISM) {
+        faults.push(parallelism.invalid(format!(
+            "must be less than or equal to {MAX_PARALLELISM} when completion mode is Indexed"
+        )));
+    }
+    if completions
+        .int()
+        .is_some_and(|count| is_above(&max_failed, count))
+        && max_failed.is_set()
+    {
+        faults.push(max_failed.invalid("must be less than or equal to completions"));
+    }
+    if is_above(&max_failed, MAX_FAILED_INDEXES) {
+        let message = format!("must be less than or equal to {MAX_FAILED_INDEXES}");
+        faults.push(max_failed.invalid(message));
+    }
+    let is_per_index = spec.member("backoffLimitPerIndex").is_set();
+    if !is_per_index || !is_above(&completions, MANY_COMPLETIONS) {
+        return;
+    }
+    if !max_failed.is_set() {
+        faults.push(max_failed.required(format!(
+            "must be specified when completions is above {MANY_COMPLETIONS}"
+        )));
+    }
+    for field in [parallelism, max_failed] {
+        if is_above(&field, MAX_WITH_MANY_COMPLETIONS) {
+            faults.push(field.invalid(format!(
+                "must be less than or equal to {MAX_WITH_MANY_COMPLETIONS} when completions are \
+                 above {MANY_COMPLETIONS} and used with backoff limit per index"
+            )));
+        }
+    }
+}
+
+fn validate_replacement_policy(policy: &Field<'_>, failure: &Field<'_>, faults: &mut Faults) {
+    let supported: &[&str] = if failure.is_set() {
+        &["Failed"]
+    } else {
+        &["Failed", "TerminatingOrFailed"]
+    };
+    if policy.is_set() && !supported.contains(&policy.text()) {
+        faults.push(policy.not_supported(supported));
+    }
+}
+
+/// Pods of Jobs end. Templates that say nothing have the policy of all pods, which is none of
+/// theirs.
+fn validate_restart_policy(policy: &Field<'_>, failure: &Field<'_>, faults: &mut Faults) {
+    match policy.text() {
+        "Never" => {}
+        "OnFailure" if failure.is_set() => faults
+            .push(policy.invalid("only \"Never\" is supported when podFailurePolicy is specified")),
+        "OnFailure" => {}
+        "Always" | "" => {
+            faults.push(policy.required("valid values: \"OnFailure\", \"Never\""));
+        }
+        _ => faults.push(policy.not_supported(&["OnFailure", "Never"])),
+    }
+}
+
+/// The faults of a change to a Job. Those of its spec are found twice, as Kubernetes does.
+pub fn validate_job_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = validate(object, Some(stored));
+    let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
+    validate_whole_spec(&spec, Some(stored), &mut faults);
+    validate_completions(&spec, &old, &mut faults);
+    let selector = spec.member("selector");
+    if !is_same(selector.value(), old.member("selector").value()) {
+        faults.push(invalid_selector(&selector, IMMUTABLE));
+    }
+    validate_template_update(stored, &spec, &old, &mut faults);
+    let validate_fixed = |name: &str, type_name: &str, faults: &mut Faults| {
+        let field = spec.member(name);
+        if !is_same(field.value(), old.member(name).value()) {
+            faults.push(invalid_struct(&field, type_name, IMMUTABLE));
+        }
+    };
+    let mode = spec.member("completionMode");
+    validate_immutable(&mode, &old.member("completionMode"), &mut faults);
+    validate_fixed("podFailurePolicy", "batch.v1.PodFailurePolicy", &mut faults);
+    for name in ["backoffLimitPerIndex", "managedBy"] {
+        validate_immutable(&spec.member(name), &old.member(name), &mut faults);
+    }
+    validate_fixed("successPolicy", "batch.v1.SuccessPolicy", &mut faults);
+    faults
+}
+
+/// Completions change with the parallelism, if pods have numbers, and not at all otherwise.
+fn validate_completions(spec: &Field<'_>, old: &Field<'_>, faults: &mut Faults) {
+    let completions = spec.member("completions");
+    if is_same(completions.value(), old.member("completions").value()) {
+        return;
+    }
+    if spec.member("completionMode").text() != "Indexed" {
+        faults.push(completions.invalid(IMMUTABLE));
+    } else if completions.is_set() && completions.int() != spec.member("parallelism").int() {
+        faults.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
+    }
+}
