@@ -2,8 +2,9 @@
 
 use api::object::Object;
 use api::resource::{Cell, Column, FieldPath};
+use serde_json::Value;
 
-use super::{UNSET, computed, member, text};
+use super::{UNSET, computed, items, joined, member, text, text_or};
 
 /// MutatingAdmissionPolicies.
 pub fn mutatingadmissionpolicies() -> Vec<Column> {
@@ -64,8 +65,28 @@ fn parameters(binding: &Object) -> String {
     let Some(parameters) = binding.at(&["spec", "paramRef"]) else {
         return UNSET.to_owned();
     };
-    match (member(parameters, "namespace"), member(parameters, "name")) {
-        ("", name) => name.to_owned(),
-        (namespace, name) => format!("{namespace}/{name}"),
+    match member(parameters, "name") {
+        "" => selector_text(parameters.get("selector").unwrap_or(&Value::Null)),
+        name => format!("{}/{name}", text_or(member(parameters, "namespace"), "*")),
     }
+}
+
+/// A selector as Go shows a struct.
+fn selector_text(selector: &Value) -> String {
+    let mut text = "&LabelSelector{MatchLabels:map[string]string{".to_owned();
+    let labels = selector.get("matchLabels").and_then(Value::as_object);
+    for (name, value) in labels.into_iter().flatten() {
+        text += &format!("{name}: {},", value.as_str().unwrap_or_default());
+    }
+    text += "},MatchExpressions:[]LabelSelectorRequirement{";
+    for one in items(selector, "matchExpressions") {
+        let values = items(one, "values").iter().filter_map(Value::as_str);
+        text += &format!(
+            "LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},",
+            member(one, "key"),
+            member(one, "operator"),
+            joined(values, " "),
+        );
+    }
+    text + "},}"
 }

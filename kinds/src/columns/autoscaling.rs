@@ -1,9 +1,13 @@
 //! The columns of `autoscaling/v2` and `autoscaling/v1` (API-218).
 
+use api::object::Object;
 use api::resource::Column;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{NONE, UNKNOWN, UNSET, computed, integer, list, member, text_or};
+
+/// What stands for the absence of a quantity.
+const ABSENT: &str = "<nil>";
 
 /// HorizontalPodAutoscalers with any metrics.
 pub fn horizontalpodautoscalers_v2() -> Vec<Column> {
@@ -21,22 +25,51 @@ pub fn horizontalpodautoscalers_v2() -> Vec<Column> {
     ))
 }
 
-/// HorizontalPodAutoscalers by use of processors.
+/// HorizontalPodAutoscalers by use of processors. Other metrics are in annotations.
 pub fn horizontalpodautoscalers_v1() -> Vec<Column> {
-    let targets = computed(|autoscaler, _| {
-        let percent = |part, name| autoscaler.at(&[part, name]).and_then(Value::as_i64);
-        let target = percent("spec", "targetCPUUtilizationPercentage");
+    let targets = computed(|autoscaler, _| shown(&targets_v1(autoscaler)).into());
+    let description = "The use of processors, other metrics, and what they shall be.";
+    with_targets(Column::text("Targets", description, targets))
+}
+
+fn targets_v1(autoscaler: &Object) -> Vec<String> {
+    let specs = annotated(autoscaler, "metrics", "target");
+    let statuses = annotated(autoscaler, "current-metrics", "current");
+    let of = |(index, spec)| target(spec, statuses.get(index));
+    let mut targets: Vec<String> = specs.iter().enumerate().map(of).collect();
+    let percent = |part, name| autoscaler.at(&[part, name]).and_then(Value::as_i64);
+    if let Some(target) = percent("spec", "targetCPUUtilizationPercentage") {
         let current = percent("status", "currentCPUUtilizationPercentage");
         let current = current.map_or(UNKNOWN.to_owned(), |current| format!("{current}%"));
-        let target = target.map(|target| format!("cpu: {current}/{target}%"));
-        let targets: Vec<String> = target.into_iter().collect();
-        shown(&targets).into()
-    });
-    with_targets(Column::text(
-        "Targets",
-        "The use of processors, and what it shall be.",
-        targets,
-    ))
+        targets.push(format!("cpu: {current}/{target}%"));
+    }
+    targets
+}
+
+/// The metrics in an annotation, in the form of `autoscaling/v2`. There, what shall be and what is
+/// has a member of its own; here, members begin with its name: `targetAverageValue`.
+fn annotated(autoscaler: &Object, name: &str, part: &str) -> Vec<Value> {
+    let name = format!("autoscaling.alpha.kubernetes.io/{name}");
+    let text = autoscaler.text(&["metadata", "annotations", &name]);
+    let mut metrics: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+    for metric in metrics.iter_mut().filter_map(Value::as_object_mut) {
+        for details in metric.values_mut().filter_map(Value::as_object_mut) {
+            let values: Map<String, Value> = details
+                .iter()
+                .filter_map(|(name, value)| {
+                    let short = match name.strip_prefix(part).unwrap_or(name) {
+                        "AverageUtilization" => "averageUtilization",
+                        "AverageValue" | "averageValue" => "averageValue",
+                        "Value" => "value",
+                        _ => return None,
+                    };
+                    Some((short.to_owned(), value.clone()))
+                })
+                .collect();
+            details.insert(part.to_owned(), Value::Object(values));
+        }
+    }
+    metrics
 }
 
 fn with_targets(targets: Column) -> Vec<Column> {
@@ -98,16 +131,16 @@ fn target(spec: &Value, status: Option<&Value>) -> String {
     match part {
         "pods" => format!(
             "{}/{}",
-            current.map_or(UNKNOWN, |_| text_or(&current_average, "0")),
-            text_or(average, "0"),
+            current.map_or(UNKNOWN, |_| text_or(&current_average, ABSENT)),
+            text_or(average, ABSENT),
         ),
         "external" | "object" if !average.is_empty() => {
             format!("{}/{average} (avg)", text_or(&current_average, UNKNOWN))
         }
         "external" | "object" => {
             let value = quantity(current, "value");
-            let value = current.map_or(UNKNOWN, |_| text_or(&value, "0"));
-            format!("{value}/{}", text_or(member(target, "value"), "0"))
+            let value = current.map_or(UNKNOWN, |_| text_or(&value, ABSENT));
+            format!("{value}/{}", text_or(member(target, "value"), ABSENT))
         }
         _ => resource_target(member(spec, "name"), target, current),
     }
@@ -118,7 +151,7 @@ fn resource_target(name: &str, target: &Value, current: Option<&Value>) -> Strin
     let average = member(target, "averageValue");
     if !average.is_empty() {
         let current = current.map_or(UNKNOWN, |current| {
-            text_or(member(current, "averageValue"), "0")
+            text_or(member(current, "averageValue"), ABSENT)
         });
         return format!("{name}: {current}/{average}");
     }

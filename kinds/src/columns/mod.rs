@@ -159,6 +159,16 @@ fn with_more(shown: &[String], total: usize) -> String {
     }
 }
 
+/// The name, with a mark if one of these annotations says that the class is the default.
+fn class_name(class: &Object, annotations: &[&str]) -> Value {
+    let says_so = |name: &&str| class.text(&["metadata", "annotations", name]) == "true";
+    let mark = match annotations.iter().any(|name| says_so(name)) {
+        true => " (default)",
+        false => "",
+    };
+    format!("{}{mark}", class.name()).into()
+}
+
 /// The columns of a kind without columns of its own.
 fn plain() -> Vec<Column> {
     vec![Column::name(), Column::created_at()]

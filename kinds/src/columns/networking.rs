@@ -4,13 +4,21 @@ use api::object::Object;
 use api::resource::Column;
 
 use super::core::load_balancer;
-use super::{NONE, computed, list, member, selector, text, text_or, texts, with_more};
+use super::{
+    NONE, class_name, computed, joined, list, member, selector, text, text_or, texts, with_more,
+};
 
 /// IngressClasses.
 pub fn ingressclasses() -> Vec<Column> {
+    let name = Column {
+        cell: computed(|class, _| {
+            class_name(class, &["ingressclass.kubernetes.io/is-default-class"])
+        }),
+        ..Column::name()
+    };
     let parameters = computed(|class, _| parameters(class).into());
     vec![
-        Column::name(),
+        name,
         Column::text(
             "Controller",
             "Who serves its ingresses.",
@@ -102,14 +110,17 @@ fn parent(address: &Object) -> String {
     let Some(parent) = address.at(&["spec", "parentRef"]) else {
         return NONE.to_owned();
     };
-    let (resource, name) = (member(parent, "resource"), member(parent, "name"));
-    let resource = match member(parent, "group") {
-        "" => resource.to_owned(),
-        group => format!("{resource}.{group}"),
-    };
-    format!(
-        "{}/{}/{name}",
-        resource.to_lowercase(),
-        member(parent, "namespace")
-    )
+    let (resource, group) = (member(parent, "resource"), member(parent, "group"));
+    let resource = joined(
+        [resource, group]
+            .into_iter()
+            .filter(|part| !part.is_empty()),
+        ".",
+    );
+    let parts = [
+        &resource,
+        member(parent, "namespace"),
+        member(parent, "name"),
+    ];
+    joined(parts.into_iter().filter(|part| !part.is_empty()), "/")
 }

@@ -155,7 +155,7 @@ impl Summary {
 
     /// Reads containers, the last one first: the reason of the first one wins.
     fn add_containers(&mut self, pod: &Object) {
-        let mut has_running = false;
+        let (mut has_running, mut failure) = (false, None);
         for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
             self.add_restarts(status);
             let waiting = state(status, "waiting").map(|waiting| member(waiting, "reason"));
@@ -164,15 +164,25 @@ impl Summary {
                 waiting.clone_into(&mut self.reason);
             } else if let Some(terminated) = state(status, "terminated") {
                 self.reason = end(terminated);
+                if number(terminated, "exitCode") != 0 {
+                    failure = Some(self.reason.clone());
+                }
             } else if flag(status, "ready") && state(status, "running").is_some() {
                 has_running = true;
                 self.ready += 1;
             }
         }
-        if self.reason == "Completed" && has_running {
-            let is_ready = is_true(list(pod, &["status", "conditions"]), "Ready");
-            let reason = if is_ready { "Running" } else { "NotReady" };
-            reason.clone_into(&mut self.reason);
+        if self.reason != "Completed" {
+            return;
+        }
+        // A container that has done its work says little of a pod with other containers.
+        let is_ready = is_true(list(pod, &["status", "conditions"]), "Ready");
+        if has_running && is_ready {
+            "Running".clone_into(&mut self.reason);
+        } else if let Some(failure) = failure {
+            self.reason = failure;
+        } else if has_running {
+            "NotReady".clone_into(&mut self.reason);
         }
     }
 

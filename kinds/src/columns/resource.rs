@@ -3,7 +3,7 @@
 use api::object::Object;
 use api::resource::Column;
 
-use super::{UNSET, computed, list, text, text_or};
+use super::{computed, list, text};
 
 /// ResourceClaims.
 pub fn resourceclaims() -> Vec<Column> {
@@ -21,10 +21,13 @@ pub fn resourceclaims() -> Vec<Column> {
 
 /// ResourceSlices.
 pub fn resourceslices() -> Vec<Column> {
-    let node = computed(|slice, _| text_or(slice.text(&["spec", "nodeName"]), UNSET).into());
     vec![
         Column::name(),
-        Column::text("Node", "The node that has the devices.", node),
+        Column::text(
+            "Node",
+            "The node that has the devices.",
+            text("spec.nodeName"),
+        ),
         Column::text("Driver", "Who offers the devices.", text("spec.driver")),
         Column::text("Pool", "The pool of the devices.", text("spec.pool.name")),
         Column::age(),

