@@ -1,1 +1,395 @@
-//! What is refused of CertificateSigningRequests.
+//! What is refused of requests for certificates. Requests and certificates are decoded up to their
+//! outermost structure; what is in them is left to the signers.
+
+use api::field::Field;
+use api::field_error::go_quote;
+use api::names;
+use api::object::Object;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::Faults;
+use super::formats::require_text;
+
+const MAX_DOMAIN: usize = 253;
+/// A domain, a slash, a label, a point, and a subdomain.
+const MAX_SIGNER_NAME: usize = 571;
+const MIN_EXPIRATION: i64 = 600;
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
+const USAGES: [&str; 23] = [
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+/// The faults of a request for a certificate.
+pub fn validate_certificatesigningrequest(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let request = spec.member("request");
+    let pem = decoded(&request);
+    let block = pem_blocks(&pem).next();
+    if block.is_none_or(|block| block.kind != "CERTIFICATE REQUEST") {
+        faults.push(request.invalid("PEM block type must be CERTIFICATE REQUEST"));
+    }
+    validate_usages(&spec.member("usages"), &mut faults);
+    let signer = spec.member("signerName");
+    if signer.text() == LEGACY_SIGNER {
+        let detail = "the legacy signerName is not allowed via this API version";
+        faults.push(signer.invalid(detail));
+    } else {
+        validate_signer_name(&signer, &mut faults);
+    }
+    let expiration = spec.member("expirationSeconds");
+    if expiration
+        .int()
+        .is_some_and(|seconds| seconds < MIN_EXPIRATION)
+    {
+        faults.push(
+            expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)"),
+        );
+    }
+    let status = Field::of(object, "status");
+    validate_conditions(&status.member("conditions"), &mut faults);
+    let certificate = status.member("certificate");
+    if !certificate.text().is_empty()
+        && let Err(wrong) = check_certificates(&decoded(&certificate))
+    {
+        faults.push(certificate.invalid_value("<certificate data>", wrong));
+    }
+    faults
+}
+
+/// The faults of a change to a request. The spec and the status are those before.
+pub fn validate_certificatesigningrequest_update(object: &Object, stored: &Object) -> Faults {
+    validate_change(object, stored, &Allowed::default())
+}
+
+/// The faults of a change to the status of a request: a certificate may be issued.
+pub fn validate_certificatesigningrequest_status_update(
+    object: &Object,
+    stored: &Object,
+) -> Faults {
+    let allowed = Allowed {
+        certificate: true,
+        ..Allowed::default()
+    };
+    validate_change(object, stored, &allowed)
+}
+
+/// The faults of a change to the approval of a request.
+pub fn validate_certificatesigningrequest_approval_update(
+    object: &Object,
+    stored: &Object,
+) -> Faults {
+    let allowed = Allowed {
+        approval: true,
+        ..Allowed::default()
+    };
+    validate_change(object, stored, &allowed)
+}
+
+/// What a change may do.
+#[derive(Default)]
+struct Allowed {
+    approval: bool,
+    certificate: bool,
+}
+
+fn validate_change(object: &Object, stored: &Object, allowed: &Allowed) -> Faults {
+    let mut faults = validate_certificatesigningrequest(object);
+    let status = Field::of(object, "status");
+    let conditions = status.member("conditions");
+    let stored = Field::of(stored, "status");
+    let before = stored.member("conditions");
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of_kind(&conditions, kind).count() < of_kind(&before, kind).count() {
+            let kind = go_quote(kind);
+            let detail = format!("updates may not remove a condition of type {kind}");
+            faults.push(conditions.forbidden(detail));
+        }
+    }
+    for kind in ["Approved", "Denied"].iter().filter(|_| !allowed.approval) {
+        let old: Vec<&Value> = of_kind(&before, kind).collect();
+        let new: Vec<&Value> = of_kind(&conditions, kind).collect();
+        let verb = match new.len().cmp(&old.len()) {
+            std::cmp::Ordering::Greater => "add",
+            std::cmp::Ordering::Equal if new != old => "modify",
+            _ => continue,
+        };
+        let kind = go_quote(kind);
+        let detail = format!("updates may not {verb} a condition of type {kind}");
+        faults.push(conditions.forbidden(detail));
+    }
+    let certificate = status.member("certificate");
+    let issued = stored.member("certificate");
+    if certificate.text() != issued.text() {
+        if !allowed.certificate {
+            faults.push(certificate.forbidden("updates may not set certificate content"));
+        } else if !issued.text().is_empty() {
+            let detail = "updates may not modify existing certificate content";
+            faults.push(certificate.forbidden(detail));
+        }
+    }
+    faults
+}
+
+/// The conditions of a type.
+fn of_kind<'f>(conditions: &Field<'f>, kind: &str) -> impl Iterator<Item = &'f Value> {
+    let list = conditions.list().iter();
+    list.filter(move |condition| condition.get("type").and_then(Value::as_str) == Some(kind))
+}
+
+fn validate_usages(usages: &Field<'_>, faults: &mut Faults) {
+    if usages.is_empty() {
+        faults.push(usages.required(""));
+    }
+    for usage in usages.items() {
+        super::formats::one_of(&usage, &USAGES, faults);
+    }
+    for (usage, index) in usages.items().zip(0..) {
+        let mut before = usages.list().iter().take(index);
+        if before.any(|other| Some(other) == usage.value()) {
+            faults.push(usage.duplicate());
+        }
+    }
+}
+
+/// The name of a signer is a domain, a slash and a path.
+fn validate_signer_name(signer: &Field<'_>, faults: &mut Faults) {
+    if !require_text(signer, faults) {
+        return;
+    }
+    let text = signer.text();
+    let parts = text.split_once('/').filter(|(_, path)| !path.contains('/'));
+    let Some((domain, path)) = parts else {
+        faults.push(signer.invalid(
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        ));
+        return;
+    };
+    if domain.len() > MAX_DOMAIN {
+        faults.push(signer.too_long(MAX_DOMAIN));
+    }
+    validate_labels(signer, domain, names::dns_label, faults);
+    if !domain.contains('.') {
+        let detail = "should be a domain with at least two segments separated by dots";
+        faults.push(signer.invalid_value(domain, detail));
+    }
+    validate_labels(signer, path, names::dns_subdomain, faults);
+    if text.len() > MAX_SIGNER_NAME {
+        faults.push(signer.too_long(MAX_SIGNER_NAME));
+    }
+}
+
+fn validate_labels(
+    signer: &Field<'_>,
+    part: &str,
+    rule: fn(&str) -> Vec<String>,
+    faults: &mut Faults,
+) {
+    // Kubernetes reports the first wrong label only.
+    let mut labels = part.split('.').map(|label| (label, rule(label)));
+    let first = labels.find(|(_, wrong)| !wrong.is_empty());
+    for (label, message) in first.iter().flat_map(|(label, wrong)| {
+        let messages = wrong.iter();
+        messages.map(move |message| (label, message))
+    }) {
+        let detail = format!("validating label {}: {message}", go_quote(label));
+        faults.push(signer.invalid_value(part, detail));
+    }
+}
+
+fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
+    let mut seen = Vec::new();
+    for (condition, value) in conditions.items().zip(conditions.list()) {
+        let kind = condition.member("type");
+        require_text(&kind, faults);
+        let status = condition.member("status");
+        let supported: &[&str] = match kind.text() {
+            "Approved" | "Denied" | "Failed" => &["True"],
+            _ => &["False", "True", "Unknown"],
+        };
+        if require_text(&status, faults) {
+            super::formats::one_of(&status, supported, faults);
+        }
+        let opposite = match kind.text() {
+            "Approved" => "Denied",
+            "Denied" => "Approved",
+            _ => "",
+        };
+        if !opposite.is_empty() && seen.contains(&opposite) {
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            faults.push(conditions.invalid_value(kind.text(), detail));
+        }
+        let name = value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if seen.contains(&name) {
+            faults.push(kind.duplicate());
+        }
+        seen.push(name);
+    }
+}
+
+/// The bytes that a text stands for; none if it stands for nothing.
+fn decoded(field: &Field<'_>) -> String {
+    let bytes = STANDARD.decode(field.text()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Checks that a text has certificates only.
+fn check_certificates(pem: &str) -> Result<(), String> {
+    let mut blocks = 0;
+    for block in pem_blocks(pem) {
+        if block.kind != "CERTIFICATE" {
+            let found = go_quote(block.kind);
+            return Err(format!(
+                "only CERTIFICATE PEM blocks are allowed, found {found}"
+            ));
+        }
+        if block.has_headers {
+            return Err("no PEM block headers are permitted".to_owned());
+        }
+        if block.bytes.is_empty() {
+            return Err("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+        }
+        if !is_sequence(&block.bytes) {
+            return Err("x509: malformed certificate".to_owned());
+        }
+        blocks += 1;
+    }
+    match blocks {
+        0 => Err("must contain at least one CERTIFICATE PEM block".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether bytes are one structure of ASN.1 and nothing else.
+fn is_sequence(der: &[u8]) -> bool {
+    let Some((0x30, rest)) = der.split_first().map(|(tag, rest)| (*tag, rest)) else {
+        return false;
+    };
+    let Some((first, rest)) = rest.split_first() else {
+        return false;
+    };
+    if *first < 0x80 {
+        return rest.len() == usize::from(*first);
+    }
+    let count = usize::from(first & 0x7f);
+    let (Some(digits), Some(content)) = (rest.get(..count), rest.get(count..)) else {
+        return false;
+    };
+    let digits = digits.iter().try_fold(0_usize, |length, digit| {
+        Some(length.checked_mul(256)? + usize::from(*digit))
+    });
+    digits == Some(content.len())
+}
+
+/// A block of a PEM text.
+struct PemBlock<'p> {
+    kind: &'p str,
+    has_headers: bool,
+    bytes: Vec<u8>,
+}
+
+const BEGIN: &str = "-----BEGIN ";
+const END: &str = "-----END ";
+const DASHES: &str = "-----";
+
+/// The well-formed blocks of a PEM text. What is between them is skipped.
+fn pem_blocks(text: &str) -> impl Iterator<Item = PemBlock<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let start = match rest.strip_prefix(BEGIN) {
+                Some(after) => after,
+                None => rest.split_once("\n-----BEGIN ")?.1,
+            };
+            rest = start;
+            let Some((block, after)) = pem_block(start) else {
+                continue;
+            };
+            rest = after;
+            return Some(block);
+        }
+    })
+}
+
+/// The block whose kind a text begins with, and what follows it.
+fn pem_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
+    let (first, body) = text.split_once('\n')?;
+    let kind = first.trim_end().strip_suffix(DASHES)?;
+    let (mut body, after) = match body.strip_prefix(END) {
+        Some(after) => ("", after),
+        None => body.split_once("\n-----END ")?,
+    };
+    let after = after.strip_prefix(kind)?.strip_prefix(DASHES)?;
+    let mut has_headers = false;
+    while let Some((line, rest)) = body.split_once('\n') {
+        if !line.contains(':') {
+            break;
+        }
+        has_headers = true;
+        body = rest;
+    }
+    let packed: String = body.split_whitespace().collect();
+    let block = PemBlock {
+        kind,
+        has_headers,
+        bytes: STANDARD.decode(packed).ok()?,
+    };
+    Some((block, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{Functions, check};
+
+    fn functions(update: fn(&Object, &Object) -> Faults) -> Functions {
+        Functions {
+            defaults: None,
+            create: validate_certificatesigningrequest,
+            update: Some(update),
+        }
+    }
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../recorded/certificates.json");
+        check(cases, |_| {
+            functions(validate_certificatesigningrequest_update)
+        });
+        let cases = include_str!("../../recorded/certificates_status.json");
+        check(cases, |_| {
+            functions(validate_certificatesigningrequest_status_update)
+        });
+        let cases = include_str!("../../recorded/certificates_approval.json");
+        check(cases, |_| {
+            functions(validate_certificatesigningrequest_approval_update)
+        });
+    }
+}
