@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api::quantity::Quantity;
 use serde_json::{Map, Value};
 
-use crate::defaults::{Members, items, member, member_or_new};
+use crate::defaults::{Members, member, member_or_new};
 
 /// A quantity, in its canonical form.
 pub fn quantity(members: &mut Members, name: &str) {
@@ -40,7 +40,7 @@ fn rewrite(value: &mut Value, change: impl Fn(Quantity) -> Quantity) {
 }
 
 /// A quantity, written as a text or as a number.
-fn read(value: &Value) -> Option<Quantity> {
+pub fn read(value: &Value) -> Option<Quantity> {
     match value {
         Value::String(text) => text.parse().ok(),
         Value::Number(number) => number.to_string().parse().ok(),
@@ -70,7 +70,8 @@ fn add_missing(resources: &mut Members, list: &str, missing: Map<String, Value>)
     }
 }
 
-type Amounts = BTreeMap<String, Quantity>;
+/// Amounts of resources, by their names.
+pub type Amounts = BTreeMap<String, Quantity>;
 
 /// The resources of a whole pod, filled in if it has some. They follow those of its containers,
 /// and requests also follow limits.
@@ -119,13 +120,13 @@ fn is_overcommitted(name: &str) -> bool {
 
 /// What the containers of a pod need together: those that run at once add up, and init
 /// containers run before, one after the other.
-fn of_containers(spec: &mut Members, list: &str) -> Amounts {
+pub fn of_containers(spec: &Members, list: &str) -> Amounts {
     let mut total = Amounts::new();
-    for container in items(spec, "containers") {
+    for container in structs(spec, "containers") {
         add(&mut total, &amounts(container, list));
     }
     let (mut sidecars, mut highest) = (Amounts::new(), Amounts::new());
-    for container in items(spec, "initContainers") {
+    for container in structs(spec, "initContainers") {
         let mut own = amounts(container, list);
         let restarts = container.get("restartPolicy").and_then(Value::as_str);
         if restarts == Some("Always") {
@@ -141,7 +142,13 @@ fn of_containers(spec: &mut Members, list: &str) -> Amounts {
     total
 }
 
-fn amounts(container: &Members, list: &str) -> Amounts {
+fn structs<'m>(members: &'m Members, name: &str) -> impl Iterator<Item = &'m Members> {
+    let list = members.get(name).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_object)
+}
+
+/// The limits or requests of a container.
+pub fn amounts(container: &Members, list: &str) -> Amounts {
     let list = container
         .get("resources")
         .and_then(|resources| resources.get(list));

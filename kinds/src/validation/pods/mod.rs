@@ -78,7 +78,7 @@ fn validate_metadata_and_spec(object: &Object, faults: &mut Faults) {
     }
     for list in ["containers", "initContainers"] {
         for container in spec.member(list).items() {
-            validate_image_padding(&container, faults);
+            containers::validate_image_padding(&container, faults);
         }
     }
 }
@@ -94,14 +94,6 @@ fn validate_no_tokens(spec: &Field<'_>, faults: &mut Faults) {
                 faults.push(token.forbidden(detail));
             }
         }
-    }
-}
-
-/// The image of a container of a pod may not have spaces around it. Templates may.
-fn validate_image_padding(container: &Field<'_>, faults: &mut Faults) {
-    let image = container.member("image");
-    if image.text().trim().len() != image.text().len() {
-        faults.push(image.invalid("must not have leading or trailing whitespace"));
     }
 }
 

@@ -1,8 +1,322 @@
 //! What is refused of security contexts.
 
-use api::field::Field;
+use std::collections::HashSet;
 
-use super::super::Faults;
+use api::field::Field;
+use api::field_error::FieldError;
+use api::names;
+
+use super::volumes::files::validate_descending_path;
+use crate::validation::Faults;
+use crate::validation::formats::{one_of, report, require_text, user_id};
+use crate::validation::internal::{any_json, internal_json, invalid_struct};
+
+const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
+const MAX_PROFILE: usize = 4095;
+const MAX_SYSCTL: usize = 253;
+const MAX_CREDENTIALS_KIB: usize = 64;
+const MAX_WINDOWS_DOMAIN: usize = 256;
+const MAX_WINDOWS_USER: usize = 104;
 
 /// The faults of the security context of a pod's spec.
-pub fn validate_pod_security_context(_spec: &Field<'_>, _faults: &mut Faults) {}
+pub fn validate_pod_security_context(spec: &Field<'_>, faults: &mut Faults) {
+    let context = spec.member("securityContext");
+    for name in ["fsGroup", "runAsUser", "runAsGroup"] {
+        validate_id(&context.member(name), faults);
+    }
+    for group in context.member("supplementalGroups").items() {
+        validate_id(&group, faults);
+    }
+    let shared = spec.member("shareProcessNamespace");
+    if shared.is_true() && spec.member("hostPID").is_true() {
+        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
+        faults.push(
+            context
+                .member("shareProcessNamespace")
+                .invalid_value(true, detail),
+        );
+    }
+    validate_sysctls(spec, &context.member("sysctls"), faults);
+    validate_choice(
+        &context,
+        "fsGroupChangePolicy",
+        &["Always", "OnRootMismatch"],
+        faults,
+    );
+    validate_seccomp_profile(&context.member("seccompProfile"), faults);
+    validate_windows_options(&context.member("windowsOptions"), faults);
+    validate_app_armor_profile(&context.member("appArmorProfile"), faults);
+    validate_choice(
+        &context,
+        "supplementalGroupsPolicy",
+        &["Merge", "Strict"],
+        faults,
+    );
+    // Another policy needs the feature SELinuxMount, which is off.
+    validate_choice(&context, "seLinuxChangePolicy", &["Recursive"], faults);
+}
+
+fn validate_id(id: &Field<'_>, faults: &mut Faults) {
+    if let Some(number) = id.int() {
+        report(id, user_id(number), faults);
+    }
+}
+
+/// A text that is one of these if it is there.
+fn validate_choice(context: &Field<'_>, name: &str, supported: &[&str], faults: &mut Faults) {
+    let choice = context.member(name);
+    if choice.is_set() {
+        one_of(&choice, supported, faults);
+    }
+}
+
+fn validate_sysctls(spec: &Field<'_>, sysctls: &Field<'_>, faults: &mut Faults) {
+    let mut names = HashSet::new();
+    for sysctl in sysctls.items() {
+        let name = sysctl.member("name");
+        let text = name.text();
+        if !require_text(&name, faults) {
+            continue;
+        }
+        if !is_sysctl(text) {
+            let detail = format!(
+                "must have at most {MAX_SYSCTL} characters and match regex \
+                 ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+            );
+            faults.push(name.invalid(detail));
+        } else if names.contains(text) {
+            faults.push(name.duplicate());
+        }
+        names.insert(text.to_owned());
+        let host = match namespace(text) {
+            Some("net") => "hostNetwork",
+            Some(_) => "hostIPC",
+            None => continue,
+        };
+        if spec.member(host).is_true() {
+            let detail = format!("may not be specified when '{host}' is true");
+            faults.push(name.invalid(detail));
+        }
+    }
+}
+
+fn is_sysctl(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.all(|byte| is_word(byte) || matches!(byte, b'-' | b'_'))
+            && part.bytes().next().is_some_and(is_word)
+            && part.bytes().last().is_some_and(is_word)
+    };
+    text.len() <= MAX_SYSCTL && text.split(['.', '/']).all(is_part)
+}
+
+/// The namespace of the kernel that a parameter belongs to: `net` or `ipc`. Parameters are written
+/// with points, or with slashes if one comes first.
+fn namespace(sysctl: &str) -> Option<&'static str> {
+    let first = sysctl.find(['.', '/']);
+    let has_slashes = first.is_some_and(|at| sysctl.get(at..).is_some_and(|s| s.starts_with('/')));
+    let name: String = match has_slashes {
+        true => sysctl
+            .chars()
+            .map(|c| match c {
+                '/' => '.',
+                '.' => '/',
+                other => other,
+            })
+            .collect(),
+        false => sysctl.to_owned(),
+    };
+    let ipc = ["kernel.shm", "kernel.msg", "fs.mqueue."];
+    match name.as_str() {
+        "kernel.sem" => Some("ipc"),
+        name if ipc.iter().any(|prefix| name.starts_with(prefix)) => Some("ipc"),
+        name if name.starts_with("net.") => Some("net"),
+        _ => None,
+    }
+}
+
+/// The faults of the security context of a container, if it has one. Whether containers may be
+/// privileged is a matter of configuration in kube-apiserver; here they may.
+pub fn validate_security_context(context: &Field<'_>, has_host_users: bool, faults: &mut Faults) {
+    if !context.is_set() {
+        return;
+    }
+    for name in ["runAsUser", "runAsGroup"] {
+        validate_id(&context.member(name), faults);
+    }
+    validate_choice(context, "procMount", &["Default", "Unmasked"], faults);
+    let mount = context.member("procMount");
+    if has_host_users && mount.text() == "Unmasked" {
+        faults.push(mount.invalid("`hostUsers` must be false to use `Unmasked`"));
+    }
+    validate_seccomp_profile(&context.member("seccompProfile"), faults);
+    if context.member("allowPrivilegeEscalation").bool() == Some(false) {
+        validate_no_escalation(context, faults);
+    }
+    validate_windows_options(&context.member("windowsOptions"), faults);
+    validate_app_armor_profile(&context.member("appArmorProfile"), faults);
+}
+
+/// Who may gain no privileges may not have all of them.
+fn validate_no_escalation(context: &Field<'_>, faults: &mut Faults) {
+    const TYPE: &str = "core.v1.SecurityContext";
+    if context.member("privileged").is_true() {
+        let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+        faults.push(invalid_struct(context, TYPE, detail));
+    }
+    let capabilities = context.member("capabilities");
+    for capability in capabilities.member("add").items() {
+        if capability.text() == "CAP_SYS_ADMIN" {
+            let detail = "cannot set `allowPrivilegeEscalation` to false and \
+                          `capabilities.Add` CAP_SYS_ADMIN";
+            faults.push(invalid_struct(context, TYPE, detail));
+        }
+    }
+}
+
+/// The faults of a profile of system calls, if there is one.
+pub fn validate_seccomp_profile(profile: &Field<'_>, faults: &mut Faults) {
+    if !profile.is_set() {
+        return;
+    }
+    let kind = profile.member("type");
+    if kind.text().is_empty() {
+        faults.push(kind.required("type is required when seccompProfile is set"));
+    } else {
+        one_of(&kind, &PROFILES, faults);
+    }
+    let path = profile.member("localhostProfile");
+    match (kind.text() == "Localhost", path.is_set()) {
+        (true, true) => validate_descending_path(&path, faults),
+        (true, false) => {
+            faults.push(path.required("must be set when seccomp type is Localhost"));
+        }
+        (false, true) => {
+            let json = internal_json("core.v1.SeccompProfile", profile.value());
+            let detail = "can only be set when seccomp type is Localhost";
+            faults.push(FieldError::invalid_document(path.path(), &json, detail));
+        }
+        (false, false) => {}
+    }
+}
+
+/// The faults of a profile of AppArmor, if there is one.
+pub fn validate_app_armor_profile(profile: &Field<'_>, faults: &mut Faults) {
+    if !profile.is_set() {
+        return;
+    }
+    let (kind, path) = (profile.member("type"), profile.member("localhostProfile"));
+    match kind.text() {
+        "Localhost" => {
+            let trimmed = path.text().trim();
+            if trimmed != path.text() {
+                faults.push(path.invalid("must not be padded with whitespace"));
+            } else if trimmed.is_empty() {
+                faults.push(path.required("must be set when AppArmor type is Localhost"));
+            }
+            if path.text().len() > MAX_PROFILE {
+                faults.push(path.too_long(MAX_PROFILE));
+            }
+        }
+        "RuntimeDefault" | "Unconfined" => {
+            if path.is_set() {
+                let detail = "can only be set when AppArmor type is Localhost";
+                faults.push(invalid_pointer(&path, detail));
+            }
+        }
+        "" => faults.push(kind.required("type is required when appArmorProfile is set")),
+        _ => one_of(&kind, &PROFILES, faults),
+    }
+}
+
+/// A fault of a text of which kube-apiserver has a pointer. It is printed as JSON.
+fn invalid_pointer(field: &Field<'_>, detail: &str) -> FieldError {
+    FieldError::invalid_document(field.path(), &any_json(field.value()), detail)
+}
+
+/// The faults of options for Windows.
+fn validate_windows_options(options: &Field<'_>, faults: &mut Faults) {
+    let name = options.member("gmsaCredentialSpecName");
+    if name.is_set() {
+        let wrong = names::dns_subdomain(name.text());
+        faults.extend(wrong.iter().map(|what| invalid_pointer(&name, what)));
+    }
+    let credentials = options.member("gmsaCredentialSpec");
+    if credentials.is_set() {
+        let size = credentials.text().len();
+        if size == 0 {
+            faults.push(invalid_pointer(
+                &credentials,
+                "gmsaCredentialSpec cannot be an empty string",
+            ));
+        } else if size > MAX_CREDENTIALS_KIB * 1024 {
+            let detail = format!("gmsaCredentialSpec size must be under {MAX_CREDENTIALS_KIB} KiB");
+            faults.push(invalid_pointer(&credentials, &detail));
+        }
+    }
+    let user = options.member("runAsUserName");
+    if user.is_set() {
+        let wrong = windows_user(user.text()).into_iter();
+        faults.extend(wrong.map(|what| invalid_pointer(&user, &format!("runAsUserName{what}"))));
+    }
+}
+
+/// What is wrong with the name of a user of Windows, with its domain in front if it has one.
+fn windows_user(text: &str) -> Vec<String> {
+    if text.is_empty() {
+        return vec![" cannot be an empty string".to_owned()];
+    }
+    if text.bytes().any(|byte| byte.is_ascii_control()) {
+        return vec![" cannot contain control characters".to_owned()];
+    }
+    let (domain, user) = match text.split_once('\\') {
+        Some((domain, user)) => (Some(domain), user),
+        None => (None, text),
+    };
+    if user.contains('\\') {
+        return vec![" cannot contain more than one backslash".to_owned()];
+    }
+    let mut wrong = Vec::new();
+    if let Some(domain) = domain {
+        if domain.len() >= MAX_WINDOWS_DOMAIN {
+            wrong.push(format!(
+                "'s Domain length must be under {MAX_WINDOWS_DOMAIN} characters"
+            ));
+        }
+        if !is_net_bios_domain(domain) && !domain.split('.').all(is_windows_label) {
+            wrong.push("'s Domain doesn't match the NetBios nor the DNS format".to_owned());
+        }
+    }
+    if user.is_empty() {
+        wrong.push("'s User cannot be empty".to_owned());
+    } else if user.len() > MAX_WINDOWS_USER {
+        wrong.push(format!(
+            "'s User length must not be longer than {MAX_WINDOWS_USER} characters"
+        ));
+    }
+    if !user.is_empty() && user.chars().all(|c| matches!(c, '.' | ' ')) {
+        wrong.push("'s User cannot contain only periods or spaces".to_owned());
+    }
+    const FORBIDDEN: &str = "\"/\\:;|=,+*?<>@[]";
+    if user.contains(|c| FORBIDDEN.contains(c)) {
+        wrong.push(format!(
+            "'s User cannot contain the following characters: {FORBIDDEN}"
+        ));
+    }
+    wrong
+}
+
+fn is_net_bios_domain(domain: &str) -> bool {
+    (1..=15).contains(&domain.chars().count())
+        && !domain.starts_with('.')
+        && !domain.contains(|c| "\\/:*?\"<>|".contains(c))
+}
+
+fn is_windows_label(label: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=63).contains(&label.len())
+        && label.bytes().all(is_inner)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}

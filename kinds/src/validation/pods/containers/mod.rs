@@ -1,28 +1,281 @@
 //! What is refused of containers, init containers and ephemeral containers.
 
 pub mod env;
+mod mounts;
+mod ports;
+mod probes;
 pub mod resources;
+mod restart;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use api::field::Field;
+use api::field_error::{FieldError, FieldErrorKind};
+use api::names;
 use serde_json::Value;
 
+use super::security::validate_security_context;
 use crate::validation::Faults;
+use crate::validation::formats::{one_of, report, require_text};
 
 /// The volumes of a pod that have no fault, by their names.
 pub type Volumes<'v> = HashMap<&'v str, &'v Value>;
 
+/// What containers are checked against.
+struct Pod<'p> {
+    volumes: &'p Volumes<'p>,
+    /// The names of its claims for devices.
+    claims: BTreeSet<&'p str>,
+    restart_policy: &'p str,
+    grace_seconds: Option<i64>,
+    /// Whether its users are those of its host.
+    has_host_users: bool,
+}
+
+impl<'p> Pod<'p> {
+    fn of(spec: &'p Field<'p>, volumes: &'p Volumes<'p>) -> Pod<'p> {
+        let claims = spec.member("resourceClaims").list();
+        let claims = claims
+            .iter()
+            .filter_map(|claim| claim.get("name")?.as_str());
+        Pod {
+            volumes,
+            claims: claims.collect(),
+            restart_policy: spec.member("restartPolicy").text(),
+            grace_seconds: spec.member("terminationGracePeriodSeconds").int(),
+            has_host_users: spec.member("hostUsers").bool() != Some(false),
+        }
+    }
+}
+
 /// The faults of the containers of a pod's spec.
-pub fn validate_containers(_spec: &Field<'_>, _volumes: &Volumes<'_>, _faults: &mut Faults) {}
+pub fn validate_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+    let containers = spec.member("containers");
+    if containers.is_empty() {
+        faults.push(containers.required(""));
+        return;
+    }
+    let pod = Pod::of(spec, volumes);
+    let mut names = HashSet::new();
+    for container in containers.items() {
+        validate_common(&container, &pod, faults);
+        let name = container.member("name");
+        if !names.insert(name_of(&container)) {
+            faults.push(duplicate(&name));
+        }
+        probes::validate_lifecycle(&container.member("lifecycle"), pod.grace_seconds, faults);
+        probes::validate_probes(&container, faults);
+        restart::validate_restart_policy(&container, faults);
+    }
+    let mut host_ports = HashSet::new();
+    for container in containers.items() {
+        ports::validate_host_ports(&container, &mut host_ports, faults);
+    }
+}
 
 /// The faults of the init containers of a pod's spec.
-pub fn validate_init_containers(_spec: &Field<'_>, _volumes: &Volumes<'_>, _faults: &mut Faults) {}
+pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+    let containers = spec.member("initContainers");
+    let regular = spec.member("containers");
+    let mut names: HashSet<&str> = names_of(&regular).collect();
+    let pod = Pod::of(spec, volumes);
+    for container in containers.items() {
+        validate_common(&container, &pod, faults);
+        restart::validate_restart_policy(&container, faults);
+        let name = container.member("name");
+        if !name.text().is_empty() && !names.insert(name_of(&container)) {
+            faults.push(duplicate(&name));
+        }
+        // Init containers run one after the other, so each has the ports of the host alone. They
+        // are reported as if it were the first one.
+        let first = containers.index(0);
+        let first = match container.value() {
+            Some(value) => first.with_value(value),
+            None => first,
+        };
+        ports::validate_host_ports(&first, &mut HashSet::new(), faults);
+        let lifecycle = container.member("lifecycle");
+        if container.member("restartPolicy").text() == "Always" {
+            probes::validate_lifecycle(&lifecycle, pod.grace_seconds, faults);
+            probes::validate_probes(&container, faults);
+        } else {
+            for name in [
+                "lifecycle",
+                "livenessProbe",
+                "readinessProbe",
+                "startupProbe",
+            ] {
+                let forbidden = container.member(name);
+                if forbidden.is_set() {
+                    let detail = "may not be set for init containers without restartPolicy=Always";
+                    faults.push(forbidden.forbidden(detail));
+                }
+            }
+        }
+    }
+}
+
+/// What ephemeral containers may not have.
+const NOT_EPHEMERAL: [&str; 9] = [
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+];
 
 /// The faults of the ephemeral containers of a pod's spec.
-pub fn validate_ephemeral_containers(
-    _spec: &Field<'_>,
-    _volumes: &Volumes<'_>,
-    _faults: &mut Faults,
-) {
+pub fn validate_ephemeral_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+    let containers = spec.member("ephemeralContainers");
+    if containers.is_empty() {
+        return;
+    }
+    let (regular, init) = (spec.member("containers"), spec.member("initContainers"));
+    let others: HashSet<&str> = names_of(&regular).chain(names_of(&init)).collect();
+    let mut names = others.clone();
+    let pod = Pod::of(spec, volumes);
+    for container in containers.items() {
+        validate_common(&container, &pod, faults);
+        validate_image_padding(&container, faults);
+        let name = container.member("name");
+        if !names.insert(name_of(&container)) {
+            faults.push(duplicate(&name));
+        }
+        let target = container.member("targetContainerName");
+        if !target.text().is_empty() && !others.contains(target.text()) {
+            faults.push(target.not_found());
+        }
+        validate_ephemeral(&container, faults);
+    }
+}
+
+/// The faults of what ephemeral containers may not have.
+fn validate_ephemeral(container: &Field<'_>, faults: &mut Faults) {
+    const DETAIL: &str = "cannot be set for an Ephemeral Container";
+    for name in NOT_EPHEMERAL {
+        let member = container.member(name);
+        // An empty struct is as good as none here.
+        let is_there = match name {
+            "resources" => !member.is_empty(),
+            _ => member.is_set(),
+        };
+        if is_there {
+            faults.push(member.forbidden(DETAIL));
+        }
+    }
+    for mount in container.member("volumeMounts").items() {
+        for name in ["subPath", "subPathExpr"] {
+            let path = mount.member(name);
+            if !path.text().is_empty() {
+                faults.push(path.forbidden(DETAIL));
+            }
+        }
+    }
+}
+
+/// The image of a container of a pod may not have spaces around it. Templates may.
+pub fn validate_image_padding(container: &Field<'_>, faults: &mut Faults) {
+    let image = container.member("image");
+    if image.text().trim().len() != image.text().len() {
+        faults.push(image.invalid("must not have leading or trailing whitespace"));
+    }
+}
+
+/// The rules of all containers.
+fn validate_common(container: &Field<'_>, pod: &Pod<'_>, faults: &mut Faults) {
+    let name = container.member("name");
+    if require_text(&name, faults) {
+        report(&name, names::dns_label(name.text()), faults);
+    }
+    require_text(&container.member("image"), faults);
+    let policy = container.member("terminationMessagePolicy");
+    if require_text(&policy, faults) {
+        one_of(&policy, &["File", "FallbackToLogsOnError"], faults);
+    }
+    ports::validate_ports(&container.member("ports"), faults);
+    env::validate_env(&container.member("env"), faults);
+    env::validate_env_from(&container.member("envFrom"), faults);
+    mounts::validate_volume_mounts(container, pod.volumes, faults);
+    mounts::validate_volume_devices(container, pod.volumes, faults);
+    let policy = container.member("imagePullPolicy");
+    if require_text(&policy, faults) {
+        one_of(&policy, &["Always", "IfNotPresent", "Never"], faults);
+    }
+    let resources = container.member("resources");
+    resources::validate_container_resources(&resources, &pod.claims, faults);
+    restart::validate_resize_policy(container, pod.restart_policy, faults);
+    validate_security_context(
+        &container.member("securityContext"),
+        pod.has_host_users,
+        faults,
+    );
+}
+
+fn names_of<'f>(containers: &'f Field<'f>) -> impl Iterator<Item = &'f str> {
+    containers.items().map(|container| name_of(&container))
+}
+
+/// The name of a container.
+fn name_of<'v>(container: &Field<'v>) -> &'v str {
+    let name = container.value().and_then(|value| value.get("name"));
+    name.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A text, perhaps an empty one, that another item has.
+fn duplicate(field: &Field<'_>) -> FieldError {
+    let value = Value::from(field.text());
+    FieldError::new(FieldErrorKind::Duplicate, field.path(), &value, "")
+}
+
+/// A text, perhaps an empty one, that names nothing.
+fn not_found(field: &Field<'_>) -> FieldError {
+    let value = Value::from(field.text());
+    FieldError::new(FieldErrorKind::NotFound, field.path(), &value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use api::object::Object;
+
+    use crate::defaults;
+    use crate::recorded::{self, Functions};
+    use crate::validation::Faults;
+    use crate::validation::pods::{validate_pod, validate_pod_template_spec};
+    use api::field::Field;
+
+    fn fill_in_template(object: &mut Object) {
+        let template = defaults::member(&mut object.0, "template");
+        defaults::pods::pod_template_spec(template.expect("a template"));
+    }
+
+    fn validate_template(object: &Object) -> Faults {
+        let mut faults = Faults::new();
+        validate_pod_template_spec(&Field::of(object, "template"), &mut faults);
+        faults
+    }
+
+    #[test]
+    fn containers_are_refused_as_recorded() {
+        let cases = include_str!("../../../../recorded/containers.json");
+        recorded::check(cases, |path| {
+            let is_pod = path.ends_with("/pods");
+            Functions {
+                defaults: Some(if is_pod {
+                    defaults::pods::pod
+                } else {
+                    fill_in_template
+                }),
+                create: if is_pod {
+                    validate_pod
+                } else {
+                    validate_template
+                },
+                update: None,
+            }
+        });
+    }
 }

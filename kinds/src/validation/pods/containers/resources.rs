@@ -1,8 +1,339 @@
 //! What is refused of the resources of containers and of whole pods.
 
-use api::field::Field;
+use std::collections::{BTreeSet, HashSet};
 
+use api::field::Field;
+use api::names;
+use api::quantity::Quantity;
+use serde_json::Value;
+
+use super::not_found;
+use crate::defaults::pods::resources::{Amounts, amounts, of_containers, read};
 use crate::validation::Faults;
+use crate::validation::formats::report;
+
+const HUGE_PAGES: &str = "hugepages-";
+
+/// What single containers may have, besides huge pages.
+const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// What has no prefix in its name, besides huge pages.
+const STANDARD: [&str; 20] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "storage",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+/// The faults of the resources of a container.
+pub(super) fn validate_container_resources(
+    resources: &Field<'_>,
+    claims: &BTreeSet<&str>,
+    faults: &mut Faults,
+) {
+    validate_requirements(resources, validate_container_resource_name, faults);
+    validate_claims(&resources.member("claims"), claims, faults);
+}
 
 /// The faults of the resources of a whole pod.
-pub fn validate_pod_resources(_spec: &Field<'_>, _faults: &mut Faults) {}
+pub fn validate_pod_resources(spec: &Field<'_>, faults: &mut Faults) {
+    let resources = spec.member("resources");
+    if !resources.is_set() {
+        return;
+    }
+    let os = spec.member("os");
+    if os.member("name").text() == "windows" {
+        faults.push(resources.forbidden("may not be set for a windows pod"));
+    }
+    let claims = resources.member("claims");
+    if !claims.is_empty() {
+        faults.push(claims.forbidden("claims may not be set for Resources at pod-level"));
+    }
+    validate_requirements(&resources, validate_pod_resource_name, faults);
+    validate_sums(spec, &resources, faults);
+}
+
+/// What a pod may have must be enough for its containers.
+fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, faults: &mut Faults) {
+    let Some(members) = spec.value().and_then(Value::as_object) else {
+        return;
+    };
+    validate_sum(
+        resources,
+        "requests",
+        &of_containers(members, "requests"),
+        faults,
+    );
+    let mut limits = of_containers(members, "limits");
+    limits.retain(|name, _| name.starts_with(HUGE_PAGES));
+    validate_sum(resources, "limits", &limits, faults);
+    let of_pod = resources.member("limits");
+    // This is where they are reported.
+    let containers = resources.member("containers");
+    for (index, container) in spec.member("containers").list().iter().enumerate() {
+        let place = containers.index(index);
+        let Some(container) = container.as_object() else {
+            continue;
+        };
+        for (name, limit) in amounts(container, "limits") {
+            let Some(most) = of_pod.key(&name).value().and_then(read) else {
+                continue;
+            };
+            if limit > most {
+                let detail = format!("must be less than or equal to pod limits of {most}");
+                let place = place.key(&name);
+                let place = place.member("limits");
+                faults.push(place.invalid_value(limit.to_string(), detail));
+            }
+        }
+    }
+}
+
+fn validate_sum(resources: &Field<'_>, list: &str, sums: &Amounts, faults: &mut Faults) {
+    let of_pod = resources.member(list);
+    for (name, sum) in sums {
+        let place = of_pod.key(name);
+        let Some(given) = place.value().and_then(read) else {
+            continue;
+        };
+        if *sum > given {
+            let detail =
+                format!("must be greater than or equal to aggregate container {list} of {sum}");
+            faults.push(place.invalid_value(given.to_string(), detail));
+        }
+    }
+}
+
+/// The faults of limits and requests.
+fn validate_requirements(
+    resources: &Field<'_>,
+    validate_name: fn(&str, &Field<'_>, &mut Faults),
+    faults: &mut Faults,
+) {
+    let (limits, requests) = (resources.member("limits"), resources.member("requests"));
+    for (name, place) in limits.entries() {
+        validate_name(name, &place, faults);
+        validate_quantity(name, &place, faults);
+        validate_huge_pages(name, &place, faults);
+    }
+    for (name, place) in requests.entries() {
+        validate_name(name, &place, faults);
+        validate_quantity(name, &place, faults);
+        validate_limit(name, &place, &limits, &requests, faults);
+        validate_huge_pages(name, &place, faults);
+    }
+    let has = |is_wanted: fn(&str) -> bool| {
+        let mut all = limits.entries().chain(requests.entries());
+        all.any(|(name, _)| is_wanted(name))
+    };
+    if has(|name| name.starts_with(HUGE_PAGES)) && !has(is_common) {
+        faults.push(resources.forbidden("HugePages require cpu or memory"));
+    }
+}
+
+/// Whether a resource is one by which pods are told apart.
+fn is_common(name: &str) -> bool {
+    matches!(name, "cpu" | "memory")
+}
+
+/// A request is within its limit. What can't be promised twice is given as asked for.
+fn validate_limit(
+    name: &str,
+    request: &Field<'_>,
+    limits: &Field<'_>,
+    requests: &Field<'_>,
+    faults: &mut Faults,
+) {
+    let may_differ = is_native(name) && !name.starts_with(HUGE_PAGES);
+    let limit = limits.key(name);
+    let (Some(asked), Some(limit)) = (request.value().and_then(read), limit.value().and_then(read))
+    else {
+        if !may_differ {
+            faults.push(limits.required("Limit must be set for non overcommitable resources"));
+        }
+        return;
+    };
+    let phrase = match asked.cmp(&limit) {
+        std::cmp::Ordering::Equal => return,
+        _ if !may_differ => "equal to",
+        std::cmp::Ordering::Greater => "less than or equal to",
+        std::cmp::Ordering::Less => return,
+    };
+    let detail = format!("must be {phrase} {name} limit of {limit}");
+    faults.push(requests.invalid_value(asked.to_string(), detail));
+}
+
+/// The faults of an amount of a resource: negative ones, and parts of what is whole.
+pub fn validate_quantity(name: &str, place: &Field<'_>, faults: &mut Faults) {
+    let Some(quantity) = place.value().and_then(read) else {
+        return;
+    };
+    if quantity.sign() < 0 {
+        let detail = "must be greater than or equal to 0";
+        faults.push(place.invalid_value(quantity.to_string(), detail));
+    }
+    if is_counted(name) && !quantity.is_whole() {
+        faults.push(place.invalid_value(quantity.to_string(), "must be an integer"));
+    }
+}
+
+/// Huge pages are given as a whole.
+fn validate_huge_pages(name: &str, place: &Field<'_>, faults: &mut Faults) {
+    let Some(size) = name.strip_prefix(HUGE_PAGES) else {
+        return;
+    };
+    let Some(quantity) = place.value().and_then(read) else {
+        return;
+    };
+    let size = size.parse::<Quantity>().ok();
+    let size = size.filter(|size| size.sign() > 0 && size.is_whole());
+    let is_divisible = size.is_some_and(|size| quantity.value() % size.value() == 0);
+    if !is_divisible {
+        let detail = format!("{quantity} is not positive integer multiple of {name}");
+        faults.push(place.invalid_value(quantity.to_string(), detail));
+    }
+}
+
+/// The faults of the name of any resource, which is reported as the value.
+pub fn validate_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults) -> bool {
+    let wrong = names::qualified_name(name);
+    let is_standard = || {
+        STANDARD.contains(&name)
+            || name.starts_with(HUGE_PAGES)
+            || name.starts_with("requests.hugepages-")
+    };
+    let is_valid = wrong.is_empty() && (name.contains('/') || is_standard());
+    if wrong.is_empty() && !is_valid {
+        let detail = "must be a standard resource type or fully qualified";
+        faults.push(place.invalid_value(name, detail));
+    }
+    faults.extend(
+        wrong
+            .into_iter()
+            .map(|message| place.invalid_value(name, message)),
+    );
+    is_valid
+}
+
+/// The faults of the name of a resource that containers can have.
+pub fn validate_container_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults) {
+    validate_resource_name(name, place, faults);
+    if !name.contains('/') {
+        if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {
+            faults.push(place.invalid_value(name, "must be a standard resource for containers"));
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        let detail = "doesn't follow extended resource name standard";
+        faults.push(place.invalid_value(name, detail));
+    }
+}
+
+fn validate_pod_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults) {
+    let is_valid = validate_resource_name(name, place, faults);
+    if is_valid && !is_common(name) && !name.starts_with(HUGE_PAGES) {
+        let shown = Value::from(name);
+        let supported = ["cpu", HUGE_PAGES, "memory"];
+        faults.push(place.with_value(&shown).not_supported(&supported));
+    }
+}
+
+/// Whether a resource is one of Kubernetes itself.
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Whether a resource is one that others define.
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && names::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+/// Whether there are only whole numbers of a resource.
+fn is_counted(name: &str) -> bool {
+    let counted = [
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    ];
+    counted.contains(&name) || is_extended(name)
+}
+
+/// The faults of what a container takes of the pod's claims.
+fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, faults: &mut Faults) {
+    let mut seen = HashSet::new();
+    for claim in claims.items() {
+        let shown = claim.member("name").text();
+        if shown.is_empty() {
+            faults.push(claim.required(""));
+            continue;
+        }
+        let value = Value::from(shown);
+        let place = claim.with_value(&value);
+        note_claim(&claim, &place, &mut seen, faults);
+        if !of_pod.contains(shown) {
+            let mut fault = not_found(&place);
+            fault.detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
+            if of_pod.is_empty() {
+                fault.detail.push_str(" which is empty");
+            } else {
+                let names: Vec<&str> = of_pod.iter().copied().collect();
+                fault.detail.push_str(&format!(": {}", names.join(", ")));
+            }
+            faults.push(fault);
+        }
+    }
+}
+
+/// A claim, or a request in it, is taken once. The whole claim includes its requests.
+fn note_claim(
+    claim: &Field<'_>,
+    place: &Field<'_>,
+    seen: &mut HashSet<String>,
+    faults: &mut Faults,
+) {
+    let name = place.text();
+    let request = claim.member("request");
+    if seen.contains(name) {
+        faults.push(place.duplicate());
+        return;
+    }
+    let mut key = name.to_owned();
+    if request.text().is_empty() {
+        key.push('/');
+        let requests = seen.iter().filter(|other| other.starts_with(&key)).count();
+        faults.extend((0..requests).map(|_| place.duplicate()));
+        key.pop();
+    } else {
+        report(&request, names::dns_label(request.text()), faults);
+        key.push('/');
+        key.push_str(request.text());
+        if seen.contains(&key) {
+            let shown = Value::from(key.as_str());
+            faults.push(place.with_value(&shown).duplicate());
+        }
+    }
+    seen.insert(key);
+}

@@ -1,0 +1,163 @@
+//! What is refused of the volumes and block devices in containers.
+
+use std::collections::HashSet;
+
+use api::field::Field;
+
+use super::{Volumes, not_found};
+use crate::validation::Faults;
+use crate::validation::formats::{one_of, require_text};
+use crate::validation::pods::volumes::files::validate_descending_path;
+
+const MUST_BE_UNIQUE: &str = "must be unique";
+
+/// The faults of the volumes that a container sees as files.
+pub(super) fn validate_volume_mounts(
+    container: &Field<'_>,
+    volumes: &Volumes<'_>,
+    faults: &mut Faults,
+) {
+    let mounts = container.member("volumeMounts");
+    let devices = container.member("volumeDevices");
+    let context = container.member("securityContext");
+    let is_privileged = context.member("privileged").is_true();
+    let mut paths = HashSet::new();
+    for mount in mounts.items() {
+        let (name, path) = (mount.member("name"), mount.member("mountPath"));
+        require_text(&name, faults);
+        if !volumes.contains_key(name.text()) {
+            faults.push(not_found(&name));
+        }
+        require_text(&path, faults);
+        if !paths.insert(path.text().to_owned()) {
+            faults.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
+        }
+        if has(&devices, "name", name.text()) {
+            let detail = "must not already exist in volumeDevices";
+            faults.push(name.invalid_value(name.text(), detail));
+        }
+        if has(&devices, "devicePath", path.text()) {
+            let detail = "must not already exist as a path in volumeDevices";
+            faults.push(path.invalid_value(path.text(), detail));
+        }
+        validate_sub_paths(&mounts, &mount, faults);
+        validate_propagation(&mounts, &mount, is_privileged, faults);
+        validate_recursive_read_only(&mounts, &mount, faults);
+    }
+}
+
+/// Whether an item of a list has this text.
+fn has(list: &Field<'_>, member: &str, text: &str) -> bool {
+    list.items().any(|item| item.member(member).text() == text)
+}
+
+/// A member of an item that is reported as one of the list.
+fn at_list<'f>(list: &'f Field<'f>, item: &'f Field<'f>, name: &'f str) -> Field<'f> {
+    let member = list.member(name);
+    match item.member(name).value() {
+        Some(value) => member.with_value(value),
+        None => member,
+    }
+}
+
+fn validate_sub_paths(mounts: &Field<'_>, mount: &Field<'_>, faults: &mut Faults) {
+    let path = at_list(mounts, mount, "subPath");
+    if !path.text().is_empty() {
+        validate_descending_path(&path, faults);
+    }
+    let expression = at_list(mounts, mount, "subPathExpr");
+    if !expression.text().is_empty() {
+        if !path.text().is_empty() {
+            let detail = "subPathExpr and subPath are mutually exclusive";
+            faults.push(mount.member("subPathExpr").invalid(detail));
+        }
+        validate_descending_path(&expression, faults);
+    }
+}
+
+fn validate_propagation(
+    mounts: &Field<'_>,
+    mount: &Field<'_>,
+    is_privileged: bool,
+    faults: &mut Faults,
+) {
+    let propagation = at_list(mounts, mount, "mountPropagation");
+    if !propagation.is_set() {
+        return;
+    }
+    one_of(
+        &propagation,
+        &["Bidirectional", "HostToContainer", "None"],
+        faults,
+    );
+    if propagation.text() == "Bidirectional" && !is_privileged {
+        let detail = "Bidirectional mount propagation is available only to privileged containers";
+        faults.push(propagation.forbidden(detail));
+    }
+}
+
+fn validate_recursive_read_only(mounts: &Field<'_>, mount: &Field<'_>, faults: &mut Faults) {
+    let recursive = at_list(mounts, mount, "recursiveReadOnly");
+    if !recursive.is_set() {
+        return;
+    }
+    one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], faults);
+    if !matches!(recursive.text(), "Enabled" | "IfPossible") {
+        return;
+    }
+    if !mount.member("readOnly").is_true() {
+        faults.push(recursive.forbidden("may only be specified when readOnly is true"));
+    }
+    let propagation = mount.member("mountPropagation");
+    if propagation.is_set() && propagation.text() != "None" {
+        let detail = "may only be specified when mountPropagation is None or not specified";
+        faults.push(recursive.forbidden(detail));
+    }
+}
+
+/// The faults of the volumes that a container sees as block devices.
+pub(super) fn validate_volume_devices(
+    container: &Field<'_>,
+    volumes: &Volumes<'_>,
+    faults: &mut Faults,
+) {
+    let mounts = container.member("volumeMounts");
+    let devices = container.member("volumeDevices");
+    let (mut names, mut paths) = (HashSet::new(), HashSet::new());
+    for device in devices.items() {
+        let (name, path) = (device.member("name"), device.member("devicePath"));
+        require_text(&name, faults);
+        let is_new = name.text().is_empty() || names.insert(name.text().to_owned());
+        if !is_new {
+            faults.push(name.invalid(MUST_BE_UNIQUE));
+        }
+        match volumes.get(name.text()) {
+            None => faults.push(not_found(&name)),
+            Some(volume) => {
+                let has = |kind| volume.get(kind).is_some_and(|of| !of.is_null());
+                if !has("persistentVolumeClaim") && !has("ephemeral") {
+                    let detail = "can only use volume source type of PersistentVolumeClaim or \
+                                  Ephemeral for block mode";
+                    faults.push(name.invalid(detail));
+                }
+            }
+        }
+        require_text(&path, faults);
+        if paths.contains(path.text()) {
+            faults.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
+        }
+        if path.text().split('/').any(|part| part == "..") {
+            faults.push(path.invalid("can not contain backsteps ('..')"));
+        } else {
+            paths.insert(path.text().to_owned());
+        }
+        if has(&mounts, "name", name.text()) {
+            let detail = "must not already exist in volumeMounts";
+            faults.push(name.invalid_value(name.text(), detail));
+        }
+        if has(&mounts, "mountPath", path.text()) {
+            let detail = "must not already exist as a path in volumeMounts";
+            faults.push(path.invalid_value(path.text(), detail));
+        }
+    }
+}

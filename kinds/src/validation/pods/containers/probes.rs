@@ -1,0 +1,119 @@
+//! What is refused of probes and of what runs when containers start and stop.
+
+use api::field::Field;
+
+use crate::validation::Faults;
+use crate::validation::formats::{http_header_name, one_of, port_number_or_name, require_text};
+
+/// The faults of what runs when a container starts and stops.
+pub(super) fn validate_lifecycle(
+    lifecycle: &Field<'_>,
+    grace_seconds: Option<i64>,
+    faults: &mut Faults,
+) {
+    for name in ["postStart", "preStop"] {
+        let handler = lifecycle.member(name);
+        if handler.is_set() {
+            validate_handler(&handler, grace_seconds, faults);
+        }
+    }
+}
+
+/// The faults of the probes of a container.
+pub(super) fn validate_probes(container: &Field<'_>, faults: &mut Faults) {
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let probe = container.member(name);
+        if !probe.is_set() {
+            continue;
+        }
+        validate_probe(&probe, faults);
+        let grace = probe.member("terminationGracePeriodSeconds");
+        let successes = probe.member("successThreshold");
+        if name == "readinessProbe" {
+            if grace.is_set() {
+                faults.push(grace.invalid("must not be set for readinessProbes"));
+            }
+        } else if successes.int() != Some(1) {
+            let given = successes.int().unwrap_or(0);
+            faults.push(successes.invalid_value(given, "must be 1"));
+        }
+    }
+}
+
+fn validate_probe(probe: &Field<'_>, faults: &mut Faults) {
+    validate_handler(probe, None, faults);
+    let numbers = [
+        "initialDelaySeconds",
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+    ];
+    for name in numbers {
+        let number = probe.member(name);
+        if number.int().is_some_and(|number| number < 0) {
+            faults.push(number.invalid("must be greater than or equal to 0"));
+        }
+    }
+    let grace = probe.member("terminationGracePeriodSeconds");
+    if grace.int().is_some_and(|seconds| seconds <= 0) {
+        faults.push(grace.invalid("must be greater than 0"));
+    }
+}
+
+/// The faults of what a probe or a hook does, which is one thing.
+fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, faults: &mut Faults) {
+    let mut has_one = false;
+    for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
+        let action = handler.member(kind);
+        if !action.is_set() {
+            continue;
+        }
+        if has_one {
+            faults.push(action.forbidden("may not specify more than 1 handler type"));
+            continue;
+        }
+        has_one = true;
+        match kind {
+            "exec" => {
+                let command = action.member("command");
+                if command.is_empty() {
+                    faults.push(command.required(""));
+                }
+            }
+            "httpGet" => validate_http_get(&action, faults),
+            "sleep" => validate_sleep(&action, grace_seconds, faults),
+            _ => validate_port(&action.member("port"), faults),
+        }
+    }
+    if !has_one {
+        faults.push(handler.required("must specify a handler type"));
+    }
+}
+
+fn validate_http_get(action: &Field<'_>, faults: &mut Faults) {
+    require_text(&action.member("path"), faults);
+    validate_port(&action.member("port"), faults);
+    one_of(&action.member("scheme"), &["HTTP", "HTTPS"], faults);
+    let headers = action.member("httpHeaders");
+    for header in headers.items() {
+        let name = header.member("name").text();
+        let wrong = http_header_name(name).into_iter();
+        faults.extend(wrong.map(|message| headers.invalid_value(name, message)));
+    }
+}
+
+fn validate_port(port: &Field<'_>, faults: &mut Faults) {
+    let shown = port.value().cloned().unwrap_or_else(|| 0.into());
+    let wrong = port_number_or_name(port).into_iter();
+    faults.extend(wrong.map(|message| port.invalid_value(shown.clone(), message)));
+}
+
+fn validate_sleep(action: &Field<'_>, grace_seconds: Option<i64>, faults: &mut Faults) {
+    let seconds = action.member("seconds").int().unwrap_or(0);
+    if let Some(grace) = grace_seconds.filter(|grace| !(0..=*grace).contains(&seconds)) {
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        faults.push(action.invalid_value(seconds, detail));
+    }
+}

@@ -1,0 +1,83 @@
+//! What is refused of when containers start again.
+
+use std::collections::HashSet;
+
+use api::field::Field;
+use api::field_error::FieldErrorKind;
+
+use crate::validation::Faults;
+use crate::validation::formats::{one_of, require_text};
+
+const MAX_RULES: usize = 20;
+const MAX_EXIT_CODES: usize = 255;
+
+/// The faults of when a container starts again after it has ended.
+pub(super) fn validate_restart_policy(container: &Field<'_>, faults: &mut Faults) {
+    let policy = container.member("restartPolicy");
+    let rules = container.member("restartPolicyRules");
+    if policy.is_set() {
+        one_of(&policy, &["Always", "Never", "OnFailure"], faults);
+    } else if !rules.is_empty() {
+        let detail = "must specify restartPolicy when restart rules are used";
+        faults.push(policy.required(detail));
+    }
+    validate_count(&rules, MAX_RULES, faults);
+    for rule in rules.items() {
+        one_of(
+            &rule.member("action"),
+            &["Restart", "RestartAllContainers"],
+            faults,
+        );
+        let codes = rule.member("exitCodes");
+        if codes.is_set() {
+            one_of(&codes.member("operator"), &["In", "NotIn"], faults);
+            validate_count(&codes.member("values"), MAX_EXIT_CODES, faults);
+        } else {
+            faults.push(codes.required("must be specified"));
+        }
+    }
+}
+
+fn validate_count(list: &Field<'_>, most: usize, faults: &mut Faults) {
+    if list.len() > most {
+        let found = serde_json::Value::from(list.len());
+        let detail = format!("must have at most {most} items");
+        faults.push(
+            list.with_value(&found)
+                .fault(FieldErrorKind::TooMany, detail),
+        );
+    }
+}
+
+/// The faults of whether a container starts again for other resources.
+pub(super) fn validate_resize_policy(
+    container: &Field<'_>,
+    restart_policy: &str,
+    faults: &mut Faults,
+) {
+    let policies = container.member("resizePolicy");
+    let mut resources = HashSet::new();
+    for policy in policies.items() {
+        let name = policy.member("resourceName");
+        if !resources.insert(name.text().to_owned()) {
+            let shown = serde_json::Value::from(name.text());
+            faults.push(policy.with_value(&shown).duplicate());
+        }
+        let supported = [
+            ("resourceName", ["cpu", "memory"]),
+            ("restartPolicy", ["NotRequired", "RestartContainer"]),
+        ];
+        for (member, supported) in supported {
+            let given = serde_json::Value::from(policy.member(member).text());
+            let given = policies.with_value(&given);
+            if require_text(&given, faults) {
+                one_of(&given, &supported, faults);
+            }
+        }
+        let on_resize = policy.member("restartPolicy").text();
+        if restart_policy == "Never" && on_resize != "NotRequired" {
+            let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            faults.push(policies.invalid_value(on_resize, detail));
+        }
+    }
+}
