@@ -185,8 +185,8 @@ pub struct ResourceDefinition {
     pub propagation: DefaultPropagation,
     /// The lifetime of its objects.
     pub lifetime: Lifetime,
-    /// Fills in what a writer left out, after decoding and after patches (http.md 7). Doing it twice
-    /// changes nothing.
+    /// Fills in what a writer left out, after decoding and after patches (http.md 7). Doing it
+    /// twice changes nothing.
     pub defaults: Option<fn(&mut Object)>,
     /// The rules for creating an object.
     pub create: CreateStrategy,

@@ -162,10 +162,8 @@ fn with_more(shown: &[String], total: usize) -> String {
 /// The name, with a mark if one of these annotations says that the class is the default.
 fn class_name(class: &Object, annotations: &[&str]) -> Value {
     let says_so = |name: &&str| class.text(&["metadata", "annotations", name]) == "true";
-    let mark = match annotations.iter().any(|name| says_so(name)) {
-        true => " (default)",
-        false => "",
-    };
+    let is_default = annotations.iter().any(says_so);
+    let mark = if is_default { " (default)" } else { "" };
     format!("{}{mark}", class.name()).into()
 }
 

@@ -2,22 +2,28 @@
 
 use super::{cluster, names, with_bare_status};
 use crate::columns::apiregistration as columns;
-use api::resource::{NameRule, ResourceDefinition};
+use crate::special::apiservices;
+use api::resource::{CreateStrategy, NameRule, ResourceDefinition};
 
 /// APIServices. Their keys have their group (KV-3). Their names are `v1.` and a group, which their
 /// own validation checks (API-201).
 pub fn apiservices() -> ResourceDefinition {
+    let row = with_bare_status(cluster(
+        "apiregistration.v1.APIService",
+        "apiregistration.k8s.io",
+        "apiservices",
+    ));
     ResourceDefinition {
+        create: CreateStrategy {
+            prepare: Some(apiservices::prepare_create),
+            ..row.create
+        },
         categories: names(&["api-extensions"]),
         key_prefix: "apiregistration.k8s.io/apiservices".to_owned(),
         name_rule: NameRule::PathSegment,
         unconditional_update: false,
         strict_finalizers: false,
         columns: columns::apiservices(),
-        ..with_bare_status(cluster(
-            "apiregistration.v1.APIService",
-            "apiregistration.k8s.io",
-            "apiservices",
-        ))
+        ..row
     }
 }

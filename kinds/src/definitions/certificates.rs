@@ -2,6 +2,7 @@
 
 use super::{cluster, names, part, status};
 use crate::columns::certificates as columns;
+use crate::special::certificates;
 use api::resource::{
     CreateStrategy, FieldPath, NameRule, ResourceDefinition, SelectableField, UpdateChecks,
     UpdateStrategy, Verb,
@@ -13,10 +14,12 @@ pub fn certificatesigningrequests() -> ResourceDefinition {
         keeps: FieldPath::list(&["spec", "status.certificate"]),
         ..UpdateStrategy::default()
     };
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(certificates::prepare_status);
     let verbs = [Verb::Get, Verb::Patch, Verb::Update];
     ResourceDefinition {
         short_names: names(&["csr"]),
-        subresources: vec![part("approval", &verbs, approval), status(&["spec"])],
+        subresources: vec![part("approval", &verbs, approval), status],
         name_rule: NameRule::PathSegment,
         update_checks: UpdateChecks::ObjectThenChanges,
         // The server says who asks, and nobody approves with a request.

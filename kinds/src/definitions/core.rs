@@ -3,7 +3,7 @@
 use super::{generation, names, part, status, typed, with_status};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
-use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret};
+use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret, volumes};
 use api::resource::{
     CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime, NameRule,
     ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy, Verb,
@@ -236,6 +236,14 @@ pub fn persistentvolumeclaims() -> ResourceDefinition {
     ResourceDefinition {
         short_names: names(&["pvc"]),
         returns_deleted: true,
+        create: CreateStrategy {
+            prepare: Some(volumes::prepare_claim),
+            ..row.create
+        },
+        update: UpdateStrategy {
+            prepare: Some(volumes::prepare_claim_update),
+            ..row.update
+        },
         columns: volume_columns::persistentvolumeclaims(),
         ..row
     }
@@ -243,13 +251,21 @@ pub fn persistentvolumeclaims() -> ResourceDefinition {
 
 /// PersistentVolumes.
 pub fn persistentvolumes() -> ResourceDefinition {
+    let row = with_status(core("core.v1.PersistentVolume", "persistentvolumes"));
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(volumes::prepare_volume_status);
     ResourceDefinition {
         short_names: names(&["pv"]),
         scope: ResourceScope::Cluster,
+        subresources: vec![status],
         returns_deleted: true,
         update_checks: UpdateChecks::ObjectThenChanges,
+        create: CreateStrategy {
+            prepare: Some(volumes::prepare_volume),
+            ..row.create
+        },
         columns: volume_columns::persistentvolumes(),
-        ..with_status(core("core.v1.PersistentVolume", "persistentvolumes"))
+        ..row
     }
 }
 

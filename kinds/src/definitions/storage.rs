@@ -6,14 +6,10 @@ use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks}
 
 const GROUP: &str = "storage.k8s.io";
 
-/// CSIDrivers. Only changes of what can change are counted, from an absent generation.
+/// CSIDrivers. Their changes are counted from an absent generation.
 pub fn csidrivers() -> ResourceDefinition {
     ResourceDefinition {
-        generation: GenerationRule::FromAbsentOnChangeOf(FieldPath::list(&[
-            "spec.tokenRequests",
-            "spec.requiresRepublish",
-            "spec.seLinuxMount",
-        ])),
+        generation: GenerationRule::FromAbsentOnChangeOf(FieldPath::list(&["spec"])),
         unconditional_update: false,
         returns_deleted: true,
         update_checks: UpdateChecks::Changes,

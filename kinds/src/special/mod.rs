@@ -4,9 +4,12 @@
 //! in a file per case. Objects enter, changed objects, field errors or decisions leave. This folder
 //! must not know requests or storage.
 
+pub(super) mod apiservices;
+pub(super) mod certificates;
 pub(super) mod immutable;
 pub(super) mod namespaces;
 pub(super) mod pods;
 pub(super) mod secrets;
+pub(super) mod volumes;
 
 pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};

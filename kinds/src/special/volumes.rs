@@ -1,0 +1,137 @@
+//! PersistentVolumes and PersistentVolumeClaims: initial status, and where a claim's data comes
+//! from (http.md 6.2).
+
+use api::object::{Object, put, remove};
+use serde_json::{Value, json};
+
+const SOURCE: &[&str] = &["spec", "dataSource"];
+const REFERENCE: &[&str] = &["spec", "dataSourceRef"];
+
+/// A new volume is pending since its creation.
+pub fn prepare_volume(object: &mut Object) {
+    let created = object.meta("creationTimestamp");
+    let status = json!({"phase": "Pending", "lastPhaseTransitionTime": created});
+    put(object, &["status"], status);
+}
+
+/// The time of a volume's last change of phase stays while the phase does.
+pub fn prepare_volume_status(object: &mut Object, stored: &Object) {
+    let (phase, time) = (["status", "phase"], ["status", "lastPhaseTransitionTime"]);
+    if object.text(&phase) != stored.text(&phase) || object.at(&time).is_some() {
+        return;
+    }
+    if let Some(known) = stored.at(&time) {
+        put(object, &time, known.clone());
+    }
+}
+
+/// A new claim is pending.
+pub fn prepare_claim(object: &mut Object) {
+    put(object, &["status"], json!({"phase": "Pending"}));
+    prepare_sources(object, None);
+}
+
+/// A change of a claim.
+pub fn prepare_claim_update(object: &mut Object, stored: &Object) {
+    prepare_sources(object, Some(stored));
+}
+
+/// Drops the sources that a claim can't have, unless it has them already. Then both members say the
+/// same, if one of them is given: `dataSource` is the older form.
+fn prepare_sources(object: &mut Object, stored: Option<&Object>) {
+    if is_elsewhere(object) && !stored.is_some_and(is_elsewhere) {
+        remove(object, REFERENCE);
+    }
+    let has_source =
+        |stored: &Object| stored.at(SOURCE).is_some() || stored.at(REFERENCE).is_some();
+    let is_known = stored.is_some_and(has_source) || object.at(REFERENCE).is_some();
+    if !is_known && !object.at(SOURCE).is_some_and(is_claim_or_snapshot) {
+        remove(object, SOURCE);
+    }
+    match (object.at(SOURCE).cloned(), object.at(REFERENCE).cloned()) {
+        (Some(source), None) => put(object, REFERENCE, source),
+        (None, Some(Value::Object(mut reference))) if !is_elsewhere(object) => {
+            reference.remove("namespace");
+            put(object, SOURCE, reference.into());
+        }
+        _ => {}
+    }
+}
+
+/// Whether the source is in another namespace, which needs a feature that is not enabled.
+fn is_elsewhere(object: &Object) -> bool {
+    let reference = object.at(REFERENCE).and_then(|of| of.get("namespace"));
+    reference
+        .and_then(Value::as_str)
+        .is_some_and(|namespace| !namespace.is_empty())
+}
+
+fn is_claim_or_snapshot(source: &Value) -> bool {
+    let text = |name| source.get(name).and_then(Value::as_str).unwrap_or_default();
+    matches!(
+        (text("apiGroup"), text("kind")),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(source: &Value, reference: &Value, stored: Option<&Object>) -> [Value; 2] {
+        let mut object = Object::default();
+        for (path, value) in [(SOURCE, source), (REFERENCE, reference)] {
+            if !value.is_null() {
+                put(&mut object, path, value.clone());
+            }
+        }
+        prepare_sources(&mut object, stored);
+        [SOURCE, REFERENCE].map(|path| object.at(path).cloned().unwrap_or_default())
+    }
+
+    /// The answers of kube-apiserver 1.36.
+    #[test]
+    fn sources_of_claims_are_unified() {
+        let none = Value::Null;
+        let claim = json!({"kind": "PersistentVolumeClaim", "name": "x"});
+        let api_group = "snapshot.storage.k8s.io";
+        let snapshot = json!({"apiGroup": api_group, "kind": "VolumeSnapshot", "name": "x"});
+        let other = json!({"apiGroup": "e.com", "kind": "X", "name": "x"});
+        let elsewhere = json!({"apiGroup": "e.com", "kind": "X", "name": "x", "namespace": "n"});
+        let here = json!({"apiGroup": "e.com", "kind": "X", "name": "x", "namespace": ""});
+        let cases = [
+            (&claim, &none, [&claim, &claim]),
+            (&snapshot, &none, [&snapshot, &snapshot]),
+            (&other, &none, [&none, &none]),
+            (&none, &claim, [&claim, &claim]),
+            (&none, &other, [&other, &other]),
+            (&none, &elsewhere, [&none, &none]),
+            (&none, &here, [&other, &here]),
+            (&other, &other, [&other, &other]),
+            (&claim, &other, [&claim, &other]),
+        ];
+        for (source, reference, expected) in cases {
+            let found = sources(source, reference, None);
+            assert_eq!(found.each_ref(), expected, "{source} {reference}");
+        }
+        let mut stored = Object::default();
+        put(&mut stored, SOURCE, other.clone());
+        assert_eq!(
+            sources(&other, &none, Some(&stored)),
+            [other.clone(), other]
+        );
+    }
+
+    #[test]
+    fn volumes_are_pending_since_their_creation() {
+        let mut volume = Object::default();
+        volume.set_meta("creationTimestamp", "2024-01-01T00:00:00Z");
+        prepare_volume(&mut volume);
+        let time = ["status", "lastPhaseTransitionTime"];
+        assert_eq!(volume.text(&time), "2024-01-01T00:00:00Z");
+        let mut changed = volume.clone();
+        remove(&mut changed, &time);
+        prepare_volume_status(&mut changed, &volume);
+        assert_eq!(changed, volume);
+    }
+}
