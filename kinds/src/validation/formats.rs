@@ -10,7 +10,8 @@ use super::Faults;
 
 const LABEL_REGEX: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_REGEX: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const UNDERSCORE_REGEX: &str = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+const UNDERSCORE_REGEX: &str =
+    "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
 const MAX_SUBDOMAIN: usize = 253;
 const MAX_LABEL: usize = 63;
 const MAX_PORT_NAME: usize = 15;
@@ -107,7 +108,8 @@ pub fn wildcard_subdomain(text: &str) -> Vec<String> {
 /// A subdomain whose labels may have underscores.
 pub fn subdomain_with_underscores(text: &str) -> Vec<String> {
     let mut wrong: Vec<String> = too_long(text, MAX_SUBDOMAIN).into_iter().collect();
-    if !text.split('.').all(|part| is_label_with(part, b"-_")) {
+    let is_label = |part: &str| is_label_with(part.strip_prefix('_').unwrap_or(part), b"-_");
+    if !text.split('.').all(is_label) {
         wrong.push(with_examples(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
              '_', '-' or '.', and must start and end with an alphanumeric character",
@@ -298,7 +300,8 @@ mod tests {
             assert_eq!(wildcard_subdomain(bad).len(), 1, "{bad}");
         }
         assert!(subdomain_with_underscores("a_b.c").is_empty());
-        assert_eq!(subdomain_with_underscores("_a").len(), 1);
+        assert!(subdomain_with_underscores("_a.b").is_empty());
+        assert_eq!(subdomain_with_underscores("a_").len(), 1);
         assert!(c_identifier("_a1").is_empty());
         assert_eq!(c_identifier("1a").len(), 1);
         assert!(environment_variable_name("1 a~").is_empty());

@@ -190,7 +190,6 @@ fn check_match(
 }
 
 /// The faults of changed annotations: some can't change.
-#[allow(dead_code)]
 pub fn validate_annotation_changes(given: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
     for (key, old) in before.entries() {
         let field = given.key(key);

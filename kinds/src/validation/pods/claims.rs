@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use api::field::Field;
 
-use super::fields::{require_text, validate_dns_label, validate_dns_subdomain};
+use super::fields::{validate_dns_label, validate_dns_subdomain};
 use crate::validation::Faults;
+use crate::validation::formats::require_text;
 use crate::validation::internal::invalid_struct;
 
 /// The faults of claims.

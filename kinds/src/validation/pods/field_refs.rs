@@ -4,8 +4,8 @@ use api::field::Field;
 use api::names::qualified_name;
 use api::quantity::Quantity;
 
-use super::fields::require_text;
 use crate::validation::Faults;
+use crate::validation::formats::require_text;
 
 /// All fields that references of `v1` can name.
 const FIELDS: [&str; 15] = [

@@ -4,18 +4,10 @@ use api::field::Field;
 use api::names;
 
 use crate::validation::Faults;
+use crate::validation::formats::{one_of, require_text};
 
 /// The largest size of all annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
-
-/// A text that must be there.
-pub fn require_text(field: &Field<'_>, faults: &mut Faults) -> bool {
-    let is_there = !field.text().is_empty();
-    if !is_there {
-        faults.push(field.required(""));
-    }
-    is_there
-}
 
 /// What is wrong with a field's text, in these words.
 pub fn report_text(
@@ -38,17 +30,10 @@ pub fn validate_dns_subdomain(field: &Field<'_>, faults: &mut Faults) {
     report_text(field, names::dns_subdomain(field.text()), faults);
 }
 
-/// A text that must be one of these. They are reported in this order.
-pub fn validate_supported(field: &Field<'_>, supported: &[&str], faults: &mut Faults) {
-    if !supported.contains(&field.text()) {
-        faults.push(field.not_supported(supported));
-    }
-}
-
 /// A text that must be there, and one of these.
 pub fn require_supported(field: &Field<'_>, supported: &[&str], faults: &mut Faults) {
     if require_text(field, faults) {
-        validate_supported(field, supported, faults);
+        one_of(field, supported, faults);
     }
 }
 

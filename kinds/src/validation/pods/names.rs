@@ -5,6 +5,8 @@ use api::names::dns_subdomain;
 
 use super::fields::{report_text, require_supported, validate_dns_label, validate_dns_subdomain};
 use crate::validation::Faults;
+use crate::validation::addresses::validate_legacy_address;
+use crate::validation::formats::subdomain_with_underscores;
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
@@ -39,7 +41,7 @@ pub fn validate_dns_config(spec: &Field<'_>, faults: &mut Faults) {
         faults.push(servers.invalid(detail));
     }
     for server in servers.items() {
-        validate_ip(&server, faults);
+        validate_legacy_address(&server, &[], faults);
     }
     validate_searches(&config.member("searches"), faults);
     for option in config.member("options").items() {
@@ -73,36 +75,10 @@ fn validate_searches(searches: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// A DNS subdomain whose labels may have underscores.
-fn subdomain_with_underscores(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > 253 {
-        wrong.push("must be no more than 253 characters".to_owned());
-    }
-    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_label = |label: &str| {
-        let label = label.strip_prefix('_').unwrap_or(label).as_bytes();
-        let is_inside = |byte: &u8| is_end(byte) || *byte == b'-' || *byte == b'_';
-        label.first().is_some_and(is_end)
-            && label.last().is_some_and(is_end)
-            && label.iter().all(is_inside)
-    };
-    if !text.split('.').all(is_label) {
-        wrong.push(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
-             '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
-             'example.com', regex used for validation is \
-             '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
-                .to_owned(),
-        );
-    }
-    wrong
-}
-
 /// The faults of entries for the file of hosts.
 pub fn validate_host_aliases(aliases: &Field<'_>, faults: &mut Faults) {
     for alias in aliases.items() {
-        validate_ip(&alias.member("ip"), faults);
+        validate_legacy_address(&alias.member("ip"), &[], faults);
         for host in alias.member("hostnames").items() {
             validate_dns_subdomain(&host, faults);
         }
@@ -139,12 +115,5 @@ pub fn validate_host_names(spec: &Field<'_>, faults: &mut Faults) {
         if !name.text().is_empty() {
             validate_dns_label(&name, faults);
         }
-    }
-}
-
-fn validate_ip(field: &Field<'_>, faults: &mut Faults) {
-    if field.text().parse::<std::net::IpAddr>().is_err() {
-        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        faults.push(field.invalid_value(field.text(), detail));
     }
 }

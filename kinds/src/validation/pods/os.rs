@@ -2,9 +2,9 @@
 
 use api::field::Field;
 
-use super::fields::require_text;
 use super::visit_containers;
 use crate::validation::Faults;
+use crate::validation::formats::require_text;
 
 const WINDOWS: &str = "cannot be set for a windows pod";
 

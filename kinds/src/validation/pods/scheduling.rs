@@ -6,8 +6,9 @@ use api::field::Field;
 use api::names;
 use serde_json::Value;
 
-use super::fields::{report_text, validate_dns_label, validate_supported};
+use super::fields::{report_text, validate_dns_label};
 use crate::validation::Faults;
+use crate::validation::formats::one_of;
 use crate::validation::selectors::{validate_label_name, validate_label_selector};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -223,7 +224,7 @@ fn validate_toleration(toleration: &Field<'_>, faults: &mut Faults) {
     }
     if !effect.text().is_empty() {
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        validate_supported(&effect, &effects, faults);
+        one_of(&effect, &effects, faults);
     }
 }
 
@@ -237,7 +238,7 @@ pub fn validate_topology_spread_constraints(constraints: &Field<'_>, faults: &mu
             faults.push(topology.required("can not be empty"));
         }
         let action = constraint.member("whenUnsatisfiable");
-        validate_supported(&action, &["DoNotSchedule", "ScheduleAnyway"], faults);
+        one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], faults);
         let is_same = |other: &Value| {
             let text = |name| other.get(name).and_then(Value::as_str).unwrap_or_default();
             text("topologyKey") == topology.text() && text("whenUnsatisfiable") == action.text()
@@ -251,7 +252,7 @@ pub fn validate_topology_spread_constraints(constraints: &Field<'_>, faults: &mu
         for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             let policy = constraint.member(name);
             if policy.is_set() {
-                validate_supported(&policy, &["Honor", "Ignore"], faults);
+                one_of(&policy, &["Honor", "Ignore"], faults);
             }
         }
         validate_label_keys(&constraint, faults);

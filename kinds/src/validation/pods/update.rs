@@ -1,1 +1,348 @@
-//! What is refused of Changes of pods.
+//! What is refused of changes of pods.
+
+use api::field::Field;
+use api::field_error::FieldError;
+use api::object::Object;
+use serde_json::{Map, Value};
+
+use super::annotations::{MIRROR, validate_annotation_changes, validate_pod_annotations};
+use super::diff::json_difference;
+use super::scheduling::validate_tolerations;
+use super::{validate_deadline, validate_image_padding, validate_metadata_and_spec};
+use crate::validation::Faults;
+use crate::validation::formats::require_text;
+use crate::validation::internal::internal_json;
+
+const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+                    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+                    `spec.tolerations` (only additions to existing tolerations),\
+                    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+                    previously negative)";
+
+/// The term that a pod's nodes must meet.
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+/// The faults of a change of a pod.
+pub fn validate_pod_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_metadata_and_spec(object, &mut faults);
+    validate_annotations(object, stored, &mut faults);
+    let spec = Field::of(object, "spec");
+    let before = Field::of(stored, "spec");
+    for list in ["containers", "initContainers"] {
+        if !validate_images(&spec.member(list), &before.member(list), &mut faults) {
+            return faults;
+        }
+    }
+    if !validate_deadline_change(&spec, &before, &mut faults) {
+        return faults;
+    }
+    validate_added_tolerations(&spec, &before, &mut faults);
+    validate_removed_gates(&spec, &before, &mut faults);
+    if spec.value() == before.value() {
+        return faults;
+    }
+    let (Some(new), Some(old)) = (spec.value(), before.value()) else {
+        return faults;
+    };
+    let mut masked = new.clone();
+    if let (Some(masked), Some(old)) = (masked.as_object_mut(), old.as_object()) {
+        mask_changeable(masked, old);
+        if !before.member("schedulingGates").is_empty() {
+            mask_gated(masked, &spec, &before, &mut faults);
+        }
+    }
+    if masked != *old {
+        let old = internal_json("core.v1.PodSpec", Some(old));
+        let new = internal_json("core.v1.PodSpec", Some(&masked));
+        let difference = json_difference(&old, &new);
+        faults.push(spec.forbidden(format!("{ONLY}\n{difference}")));
+    }
+    faults
+}
+
+/// The faults of annotations and of their changes.
+pub(super) fn validate_annotations(object: &Object, stored: &Object, faults: &mut Faults) {
+    let metadata = Field::of(object, "metadata");
+    let given = metadata.member("annotations");
+    let metadata_before = Field::of(stored, "metadata");
+    let before = metadata_before.member("annotations");
+    validate_annotation_changes(&given, &before, faults);
+    validate_pod_annotations(&given, &Field::of(object, "spec"), faults);
+}
+
+/// Images may change. Whether the containers are as many as before.
+fn validate_images(containers: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> bool {
+    if containers.len() != before.len() {
+        faults.push(containers.forbidden("pod updates may not add or remove containers"));
+        return false;
+    }
+    for container in containers.items() {
+        require_text(&container.member("image"), faults);
+        validate_image_padding(&container, faults);
+    }
+    true
+}
+
+/// The time that a pod may run can be limited, and become less.
+fn validate_deadline_change(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> bool {
+    let deadline = spec.member("activeDeadlineSeconds");
+    let old = before.member("activeDeadlineSeconds").int();
+    let Some(new) = deadline.int() else {
+        if old.is_some() {
+            let detail = "must not update from a positive integer to nil value";
+            faults.push(deadline.invalid(detail));
+        }
+        return true;
+    };
+    if !validate_deadline(&deadline, 0, faults) {
+        return false;
+    }
+    if old.is_some_and(|old| old < new) {
+        faults.push(deadline.invalid("must be less than or equal to previous value"));
+        return false;
+    }
+    true
+}
+
+/// Tolerations may be added. Of those before only their seconds may change.
+fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+    let tolerations = spec.member("tolerations");
+    let is_same = |new: &Value, old: &Value| {
+        let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
+            return false;
+        };
+        let others = |members: &Map<String, Value>| {
+            members.len() - usize::from(members.contains_key("tolerationSeconds"))
+        };
+        others(new) == others(old)
+            && new
+                .iter()
+                .filter(|(name, _)| *name != "tolerationSeconds")
+                .all(|(name, value)| old.get(name) == Some(value))
+    };
+    for old in before.member("tolerations").list() {
+        if !tolerations.list().iter().any(|new| is_same(new, old)) {
+            let detail = "existing toleration can not be modified except its tolerationSeconds";
+            return faults.push(tolerations.forbidden(detail));
+        }
+    }
+    validate_tolerations(&tolerations, faults);
+}
+
+/// Gates may be removed.
+fn validate_removed_gates(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+    let old = before.member("schedulingGates");
+    for gate in spec.member("schedulingGates").items() {
+        let name = gate.member("name");
+        let is_name = |gate: &Value| gate.get("name").and_then(Value::as_str) == Some(name.text());
+        if !old.list().iter().any(is_name) {
+            faults.push(name.forbidden(format!(
+                "only deletion is allowed, but found new scheduling gate '{}'",
+                name.text()
+            )));
+        }
+    }
+}
+
+/// Sets a member to what it was before.
+fn restore(members: &mut Map<String, Value>, old: &Map<String, Value>, name: &str) {
+    match old.get(name) {
+        Some(value) => members.insert(name.to_owned(), value.clone()),
+        None => members.remove(name),
+    };
+}
+
+/// Sets what may change of every pod to what it was before.
+fn mask_changeable(spec: &mut Map<String, Value>, old: &Map<String, Value>) {
+    for list in ["containers", "initContainers"] {
+        let new = spec.get_mut(list).and_then(Value::as_array_mut);
+        let before = old.get(list).and_then(Value::as_array);
+        for (new, before) in new.into_iter().flatten().zip(before.into_iter().flatten()) {
+            if let (Some(new), Some(before)) = (new.as_object_mut(), before.as_object()) {
+                restore(new, before, "image");
+            }
+        }
+    }
+    for name in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+        restore(spec, old, name);
+    }
+    let grace = "terminationGracePeriodSeconds";
+    let was_negative = old
+        .get(grace)
+        .and_then(Value::as_i64)
+        .is_some_and(|old| old < 0);
+    if was_negative && spec.get(grace).and_then(Value::as_i64) == Some(1) {
+        restore(spec, old, grace);
+    }
+}
+
+/// A pod that waits for its gates may be bound to fewer nodes. Sets that to what it was before.
+fn mask_gated(
+    masked: &mut Map<String, Value>,
+    spec: &Field<'_>,
+    before: &Field<'_>,
+    faults: &mut Faults,
+) {
+    let selector = spec.member("nodeSelector");
+    let old_selector = before.member("nodeSelector");
+    let mut old_labels = old_selector.entries();
+    if old_labels.any(|(key, old)| selector.key(key).value() != old.value()) {
+        let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        faults.push(selector.invalid(detail));
+    }
+    let affinity = spec.member("affinity");
+    let old_affinity = before.member("affinity");
+    let nodes = affinity.member("nodeAffinity");
+    let old_nodes = old_affinity.member("nodeAffinity");
+    let is_changed = nodes.value() != old_nodes.value();
+    if is_changed {
+        validate_narrowed_terms(&nodes, &old_nodes, faults);
+    }
+    if let Some(old) = before.value().and_then(Value::as_object) {
+        restore(masked, old, "nodeSelector");
+    }
+    if is_changed {
+        let of_nodes = old_nodes.value();
+        mask_node_affinity(masked, old_affinity.is_set(), of_nodes);
+    }
+}
+
+fn mask_node_affinity(masked: &mut Map<String, Value>, was_set: bool, old: Option<&Value>) {
+    let Some(affinity) = masked.get_mut("affinity").and_then(Value::as_object_mut) else {
+        if let Some(old) = old {
+            let mut affinity = Map::new();
+            affinity.insert("nodeAffinity".to_owned(), old.clone());
+            masked.insert("affinity".to_owned(), affinity.into());
+        }
+        return;
+    };
+    match old {
+        Some(old) => affinity.insert("nodeAffinity".to_owned(), old.clone()),
+        None => affinity.remove("nodeAffinity"),
+    };
+    if affinity.is_empty() && !was_set {
+        masked.remove("affinity");
+    }
+}
+
+/// The terms stay as many as they are, and each may get more requirements.
+fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, faults: &mut Faults) {
+    let required = nodes.member(REQUIRED);
+    let terms = required.member("nodeSelectorTerms");
+    let old_required = old_nodes.member(REQUIRED);
+    let old_terms = old_required.member("nodeSelectorTerms").list();
+    if old_terms.is_empty() {
+        return;
+    }
+    if old_terms.len() != terms.len() {
+        let shown: Vec<String> = terms.list().iter().map(term_json).collect();
+        let shown = match terms.is_set() {
+            true => format!("[{}]", shown.join(",")),
+            false => "null".to_owned(),
+        };
+        faults.push(FieldError::invalid_document(
+            terms.path(),
+            &shown,
+            "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
+        ));
+        return;
+    }
+    for (term, old) in terms.items().zip(old_terms) {
+        if !has_only_additions(&term, old) {
+            faults.push(FieldError::invalid_document(
+                term.path(),
+                &term.value().map(term_json).unwrap_or_default(),
+                "only additions are allowed (no mutations or deletions)",
+            ));
+        }
+    }
+}
+
+fn term_json(term: &Value) -> String {
+    internal_json("core.v1.NodeSelectorTerm", Some(term))
+}
+
+fn has_only_additions(term: &Field<'_>, old: &Value) -> bool {
+    let old = Field::named("", Some(old));
+    let lists = ["matchExpressions", "matchFields"];
+    let was_empty = lists.iter().all(|list| old.member(list).is_empty());
+    let is_empty = lists.iter().all(|list| term.member(list).is_empty());
+    let begins_alike = |list: &&str| {
+        let (new, old) = (term.member(list), old.member(list));
+        new.list().starts_with(old.list())
+    };
+    // An empty term selects nothing, so it may not become one that selects something.
+    (!was_empty || is_empty) && lists.iter().all(begins_alike)
+}
+
+/// The faults of a change of a pod's ephemeral containers. Nothing else differs.
+pub fn validate_pod_ephemeral_containers_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_metadata_and_spec(object, &mut faults);
+    validate_annotations(object, stored, &mut faults);
+    if is_mirror(stored) {
+        let detail = "static pods do not support ephemeral containers";
+        return vec![FieldError::forbidden("[]", detail)];
+    }
+    let spec = Field::of(object, "spec");
+    let containers = spec.member("ephemeralContainers");
+    let before = Field::of(stored, "spec");
+    for old in before.member("ephemeralContainers").list() {
+        let name = old.get("name");
+        let new = containers
+            .list()
+            .iter()
+            .rfind(|new| new.get("name") == name);
+        let name = name.and_then(Value::as_str).unwrap_or_default();
+        let name = api::field_error::go_quote(name);
+        match new {
+            None => {
+                let detail = format!("existing ephemeral containers {name} may not be removed\n");
+                faults.push(containers.forbidden(detail));
+            }
+            Some(new) if new != old => {
+                let json = |value| internal_json("core.v1.EphemeralContainer", Some(value));
+                let difference = json_difference(&json(old), &json(new));
+                faults.push(containers.forbidden(format!(
+                    "existing ephemeral containers {name} may not be changed\n{difference}"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    faults
+}
+
+/// Whether a pod mirrors a file of its node.
+pub(super) fn is_mirror(pod: &Object) -> bool {
+    let metadata = Field::of(pod, "metadata");
+    metadata.member("annotations").key(MIRROR).is_set()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults;
+    use crate::recorded::{self, Functions};
+
+    fn check(cases: &str, update: fn(&Object, &Object) -> Faults) {
+        recorded::check(cases, |_| Functions {
+            defaults: Some(defaults::pods::pod),
+            create: |_| Vec::new(),
+            update: Some(update),
+        });
+    }
+
+    #[test]
+    fn changes_of_pods_are_refused_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_update.json");
+        check(cases, validate_pod_update);
+    }
+
+    #[test]
+    fn changes_of_ephemeral_containers_are_refused_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_ephemeral_containers.json");
+        check(cases, validate_pod_ephemeral_containers_update);
+    }
+}

@@ -4,9 +4,8 @@ use api::field::Field;
 use api::names;
 
 use crate::validation::Faults;
-use crate::validation::pods::fields::{
-    report_text, require_text, validate_dns_label, validate_supported,
-};
+use crate::validation::formats::{one_of, require_text};
+use crate::validation::pods::fields::{report_text, validate_dns_label};
 
 /// A rule that says which texts must be there.
 fn require_all(source: &Field<'_>, names: &[&str], faults: &mut Faults) {
@@ -270,13 +269,13 @@ pub fn validate_azure_disk(source: &Field<'_>, faults: &mut Faults) {
     require_all(source, &["diskName", "diskURI"], faults);
     let mode = source.member("cachingMode");
     if mode.is_set() {
-        validate_supported(&mode, &["None", "ReadOnly", "ReadWrite"], faults);
+        one_of(&mode, &["None", "ReadOnly", "ReadWrite"], faults);
     }
     let kind = source.member("kind");
     if !kind.is_set() {
         return;
     }
-    validate_supported(&kind, &["Dedicated", "Managed", "Shared"], faults);
+    one_of(&kind, &["Dedicated", "Managed", "Shared"], faults);
     let address = source.member("diskURI");
     let (start, form) = match kind.text() {
         "Managed" => ("/subscriptions/", MANAGED),

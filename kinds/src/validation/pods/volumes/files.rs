@@ -3,7 +3,7 @@
 use api::field::Field;
 
 use crate::validation::Faults;
-use crate::validation::pods::fields::{require_text, validate_supported};
+use crate::validation::formats::{one_of, require_text};
 
 const HOST_PATH_TYPES: [&str; 8] = [
     "",
@@ -22,7 +22,7 @@ pub fn validate_host_path(source: &Field<'_>, faults: &mut Faults) {
     if require_text(&path, faults) {
         validate_no_backsteps(&path, faults);
         let of = source.member("type");
-        validate_supported(&of, &HOST_PATH_TYPES, faults);
+        one_of(&of, &HOST_PATH_TYPES, faults);
     }
 }
 

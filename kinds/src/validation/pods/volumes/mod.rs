@@ -12,8 +12,9 @@ use api::quantity::Quantity;
 
 use super::PodKind;
 use super::containers::Volumes;
-use super::fields::{report_text, require_supported, require_text, validate_annotations};
+use super::fields::{report_text, require_supported, validate_annotations};
 use crate::validation::Faults;
+use crate::validation::formats::require_text;
 use crate::validation::selectors::validate_labels;
 
 /// What checks the members of one type of volume.

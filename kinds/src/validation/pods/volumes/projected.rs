@@ -6,10 +6,10 @@ use api::field::Field;
 
 use super::files::{validate_local_path, validate_mode};
 use crate::validation::Faults;
+use crate::validation::formats::require_text;
 use crate::validation::pods::field_refs::{
     validate_object_field_selector, validate_resource_field_selector,
 };
-use crate::validation::pods::fields::require_text;
 
 /// The fields of a pod that its volumes can show.
 const VOLUME_FIELDS: [&str; 5] = [
