@@ -1,0 +1,179 @@
+//! The addresses of Services in the cluster, and their families.
+
+use std::collections::HashSet;
+
+use api::field::Field;
+use api::object::Object;
+use serde_json::Value;
+
+use super::super::Faults;
+use super::super::addresses::{is_v4, parse_address, validate_legacy_address};
+use super::super::formats::one_of;
+use super::{Service, stored_texts};
+
+const FAMILIES: &[&str] = &["IPv4", "IPv6"];
+const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
+const NO_CHANGE: &str = "may not change once set";
+
+/// The faults of the fields for addresses, each with the others.
+pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
+    let mut faults = Faults::new();
+    let service = Service::of(object);
+    if service.kind == "ExternalName" {
+        return faults;
+    }
+    let spec = &service.spec;
+    let (first, ips) = (spec.member("clusterIP"), spec.member("clusterIPs"));
+    validate_first(&first, &ips, &mut faults);
+    let families = spec.member("ipFamilies");
+    let mut seen = HashSet::new();
+    for family in families.items() {
+        one_of(&family, FAMILIES, &mut faults);
+        if !seen.insert(family.text()) {
+            faults.push(family.duplicate());
+        }
+    }
+    let policy = spec.member("ipFamilyPolicy");
+    if policy.is_set() {
+        one_of(&policy, POLICIES, &mut faults);
+    }
+    let existing = stored_texts(stored, "clusterIPs");
+    let mut is_readable = true;
+    for (index, ip) in ips.items().enumerate() {
+        if index == 0 && ip.text() == "None" {
+            if ips.len() > 1 {
+                faults.push(ips.invalid("'None' must be the first and only value"));
+            }
+            continue;
+        }
+        let before = faults.len();
+        validate_legacy_address(&ip, &existing, &mut faults);
+        is_readable &= faults.len() == before;
+    }
+    if ips.len() > 2 {
+        faults.push(ips.invalid("may only hold up to 2 values"));
+    }
+    if !is_readable {
+        return faults;
+    }
+    if ips.len() > 1 && !has_both_families(&ips) {
+        faults.push(ips.invalid("may specify no more than one IP for each IP family"));
+    }
+    if !service.is_headless() && faults.is_empty() {
+        validate_families(&ips, &families, &mut faults);
+    }
+    faults
+}
+
+fn validate_first(first: &Field<'_>, ips: &Field<'_>, faults: &mut Faults) {
+    let has_first = !first.text().is_empty();
+    match (has_first, ips.list().first()) {
+        (true, None) => faults.push(ips.required("")),
+        (true, Some(ip)) if *ip != first.text() => {
+            faults.push(ips.invalid("first value must match `clusterIP`"));
+        }
+        (false, Some(_)) => {
+            faults.push(ips.invalid("must be empty when `clusterIP` is not specified"));
+        }
+        _ => {}
+    }
+}
+
+fn is_v4_text(text: &str) -> bool {
+    parse_address(text).is_some_and(is_v4)
+}
+
+fn has_both_families(ips: &Field<'_>) -> bool {
+    let mut found = [false; 2];
+    for ip in ips.items() {
+        let [v4, v6] = &mut found;
+        *(if is_v4_text(ip.text()) { v4 } else { v6 }) = true;
+    }
+    found == [true, true]
+}
+
+fn validate_families(ips: &Field<'_>, families: &Field<'_>, faults: &mut Faults) {
+    for (index, (ip, family)) in ips.items().zip(families.items()).enumerate() {
+        let family = family.text();
+        if (family == "IPv4") != is_v4_text(ip.text()) {
+            let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
+            faults.push(ip.invalid(why));
+        }
+    }
+}
+
+/// The faults of changes to addresses and families. The first ones stay.
+pub(super) fn validate_changes(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let (now, before) = (Service::of(object), Service::of(stored));
+    if now.kind == "ExternalName" || before.kind == "ExternalName" {
+        return faults;
+    }
+    if !(now.is_headless() && before.is_headless()) {
+        validate_ip_changes(&now, &before, &mut faults);
+    }
+    let is_free =
+        |service: &Service<'_>| service.is_headless() && service.spec.member("selector").is_empty();
+    if !is_free(&now) && !is_free(&before) {
+        validate_family_changes(&now, &before, &mut faults);
+    }
+    faults
+}
+
+fn differs(one: Option<&Value>, other: Option<&Value>) -> bool {
+    matches!((one, other), (Some(one), Some(other)) if one != other)
+}
+
+fn validate_ip_changes(now: &Service<'_>, before: &Service<'_>, faults: &mut Faults) {
+    let ips = now.spec.member("clusterIPs");
+    let (new, old) = (ips.list(), before.spec.member("clusterIPs").list());
+    let all = || ips.value().cloned().unwrap_or(Value::Null);
+    if new.len() == old.len() {
+        for (index, _) in new.iter().zip(old).enumerate().filter(|(_, (a, b))| a != b) {
+            faults.push(ips.index(index).invalid_value(all(), NO_CHANGE));
+        }
+        return;
+    }
+    if old.len() > new.len() && new.is_empty() {
+        let why = "primary clusterIP can not be unset";
+        faults.push(ips.index(0).invalid_value(all(), why));
+    }
+    if differs(new.first(), old.first()) {
+        faults.push(ips.index(0).invalid_value(all(), NO_CHANGE));
+    }
+    if old.len() > new.len() && new.len() == 1 {
+        validate_release(now, "clusterIP", faults);
+    }
+}
+
+fn validate_family_changes(now: &Service<'_>, before: &Service<'_>, faults: &mut Faults) {
+    let families = now.spec.member("ipFamilies");
+    let (new, old) = (families.list(), before.spec.member("ipFamilies").list());
+    let all = || families.value().cloned().unwrap_or(Value::Null);
+    if new.len() == old.len() {
+        for _ in new.iter().zip(old).filter(|(a, b)| a != b) {
+            faults.push(families.index(0).invalid_value(all(), NO_CHANGE));
+        }
+        return;
+    }
+    if old.len() > new.len() && new.is_empty() {
+        let why = "primary ipFamily can not be unset";
+        faults.push(families.index(0).invalid_value(all(), why));
+    }
+    if differs(new.first(), old.first()) {
+        faults.push(families.index(0).invalid(NO_CHANGE));
+    }
+    if old.len() > new.len() && new.len() == 1 {
+        validate_release(now, "ipFamily", faults);
+    }
+}
+
+/// What is released of two families is released by the policy too.
+fn validate_release(now: &Service<'_>, what: &str, faults: &mut Faults) {
+    let policy = now.spec.member("ipFamilyPolicy");
+    if policy.text() != "SingleStack" {
+        faults.push(policy.invalid(format!(
+            "must be set to 'SingleStack' when releasing the secondary {what}"
+        )));
+    }
+}
