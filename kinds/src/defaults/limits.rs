@@ -1,1 +1,37 @@
-//! What is filled in of LimitRanges, quotas and priorities (http.md 7).
+//! What is filled in of ranges of limits (API-254).
+
+use api::object::Object;
+use serde_json::Value;
+
+use super::{Members, items, member, member_or_new};
+
+/// Fills in a range of limits. Limits of containers that are not given follow from those that are.
+pub fn limitrange(object: &mut Object) {
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    for item in items(spec, "limits") {
+        if item.get("type").and_then(Value::as_str) != Some("Container") {
+            continue;
+        }
+        fill(item, "default", "max");
+        fill(item, "defaultRequest", "default");
+        fill(item, "defaultRequest", "min");
+    }
+}
+
+/// Adds the resources of one list to another that lacks them.
+fn fill(item: &mut Members, list: &str, from: &str) {
+    let Some(Value::Object(source)) = item.get(from) else {
+        return;
+    };
+    if source.is_empty() {
+        return;
+    }
+    let source = source.clone();
+    if let Some(target) = member_or_new(item, list) {
+        for (name, quantity) in source {
+            target.entry(name).or_insert(quantity);
+        }
+    }
+}

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod networking;
 pub mod pods;
 pub mod rbac;
+pub mod scheduling;
 pub mod storage;
 pub mod workloads;
 

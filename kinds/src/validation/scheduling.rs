@@ -1,1 +1,137 @@
-//! What is refused of PriorityClasses and RuntimeClasses.
+//! What is refused of classes of priorities and of runtimes.
+
+use api::field::Field;
+use api::names;
+use api::object::Object;
+
+use super::pods::containers::resources::validate_overhead;
+use super::pods::scheduling::validate_tolerations;
+use super::selectors::validate_labels;
+use super::{Faults, internal, texts};
+
+/// Larger priorities are those of the system.
+const MAX_PRIORITY: i64 = 1_000_000_000;
+const SYSTEM_PREFIX: &str = "system-";
+/// The classes of the system with their priorities.
+const SYSTEM_CLASSES: [(&str, i64); 2] = [
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
+];
+
+/// The faults of a class of priorities.
+pub fn validate_priorityclass(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let value = Field::of(object, "value");
+    let name = object.name();
+    if name.starts_with(SYSTEM_PREFIX) {
+        if let Some(wrong) = system_class_fault(object) {
+            let metadata = Field::of(object, "metadata");
+            faults.push(metadata.member("name").forbidden(format!(
+                "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use \
+                 only. error: {wrong}"
+            )));
+        }
+    } else if value.int().unwrap_or(0) > MAX_PRIORITY {
+        faults.push(value.forbidden(format!(
+            "maximum allowed value of a user defined priority is {MAX_PRIORITY}"
+        )));
+    }
+    let policy = Field::of(object, "preemptionPolicy");
+    if policy.is_set() {
+        texts::require_one_of(&policy, &["PreemptLowerPriority", "Never"], &mut faults);
+    }
+    faults
+}
+
+/// Why an object is no class of the system.
+fn system_class_fault(object: &Object) -> Option<String> {
+    let name = object.name();
+    let Some((_, priority)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
+        return Some(format!("{name} is not a known system priority class"));
+    };
+    if Field::of(object, "value").int().unwrap_or(0) != *priority {
+        return Some(format!("value of {name} PriorityClass must be {priority}"));
+    }
+    let is_default = Field::of(object, "globalDefault").is_true();
+    is_default.then(|| format!("globalDefault of {name} PriorityClass must be false"))
+}
+
+/// The faults of a change to a class of priorities: only its description and whether it is the
+/// default may change.
+pub fn validate_priorityclass_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let value = Field::of(object, "value");
+    let before = Field::of(stored, "value");
+    if value.int().unwrap_or(0) != before.int().unwrap_or(0) {
+        faults.push(value.forbidden("may not be changed in an update."));
+    }
+    let policy = Field::of(object, "preemptionPolicy");
+    if policy.value() != Field::of(stored, "preemptionPolicy").value() {
+        faults.push(policy.invalid("field is immutable"));
+    }
+    faults
+}
+
+/// The faults of a class of runtimes.
+pub fn validate_runtimeclass(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let handler = Field::of(object, "handler");
+    texts::require_valid(&handler, names::dns_label, &mut faults);
+    let overhead = Field::of(object, "overhead");
+    validate_overhead(&overhead, &overhead.member("podFixed"), &mut faults);
+    let scheduling = Field::of(object, "scheduling");
+    validate_labels(&scheduling.member("nodeSelector"), &mut faults);
+    let tolerations = scheduling.member("tolerations");
+    validate_tolerations(&tolerations, &mut faults);
+    for (index, toleration) in tolerations.items().enumerate() {
+        let mut before = tolerations.list().iter().take(index);
+        if before.any(|other| is_same(&tolerations.with_value(other), &toleration)) {
+            let mut fault = toleration.duplicate();
+            fault.value = internal::internal_json("core.v1.Toleration", toleration.value());
+            faults.push(fault);
+        }
+    }
+    faults
+}
+
+/// Whether two tolerations are the same for the scheduler. It does not matter how long they hold.
+fn is_same(one: &Field<'_>, other: &Field<'_>) -> bool {
+    let names = ["key", "effect", "operator", "value"];
+    names
+        .iter()
+        .all(|name| one.member(name).text() == other.member(name).text())
+}
+
+/// The faults of a change to a class of runtimes: its handler stays.
+pub fn validate_runtimeclass_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = validate_runtimeclass(object);
+    let handler = Field::of(object, "handler");
+    if handler.text() != Field::of(stored, "handler").text() {
+        faults.push(handler.invalid_value(handler.text(), "field is immutable"));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::scheduling::priorityclass;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../recorded/scheduling.json");
+        check(cases, |path| match path.ends_with("/priorityclasses") {
+            true => Functions {
+                defaults: Some(priorityclass),
+                create: validate_priorityclass,
+                update: Some(validate_priorityclass_update),
+            },
+            false => Functions {
+                defaults: None,
+                create: validate_runtimeclass,
+                update: Some(validate_runtimeclass_update),
+            },
+        });
+    }
+}

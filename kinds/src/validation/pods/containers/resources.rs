@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use api::field::Field;
 use api::names;
 use api::quantity::Quantity;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::not_found;
 use crate::defaults::pods::resources::{Amounts, amounts, of_containers, read};
@@ -67,6 +67,17 @@ pub fn validate_pod_resources(spec: &Field<'_>, faults: &mut Faults) {
     }
     validate_requirements(&resources, validate_pod_resource_name, faults);
     validate_sums(spec, &resources, faults);
+}
+
+/// The faults of what a pod takes beside its containers. They are reported as those of limits of
+/// `overhead`.
+pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, faults: &mut Faults) {
+    if amounts.is_empty() {
+        return;
+    }
+    let limits = json!({"limits": amounts.value()});
+    let resources = overhead.with_value(&limits);
+    validate_requirements(&resources, validate_container_resource_name, faults);
 }
 
 /// What a pod may have must be enough for its containers.

@@ -1,1 +1,0 @@
-//! What is refused of ResourceQuotas and LimitRanges.

@@ -1,0 +1,207 @@
+//! What is refused of quotas of resources.
+
+use std::collections::BTreeSet;
+
+use api::field::Field;
+use api::field_error::FieldError;
+use api::object::Object;
+
+use crate::validation::Faults;
+use crate::validation::internal::internal_json;
+use crate::validation::pods::containers::resources::{validate_quantity, validate_resource_name};
+
+/// What quotas can count, besides huge pages and what has a prefix in its name.
+const OF_QUOTAS: [&str; 19] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+/// What a quota can count of some pods only.
+const OF_PODS: [&str; 7] = [
+    "pods",
+    "cpu",
+    "memory",
+    "limits.cpu",
+    "limits.memory",
+    "requests.cpu",
+    "requests.memory",
+];
+const SCOPES: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+/// Scopes that nothing is in both of.
+const CONFLICTS: [[&str; 2]; 2] = [
+    ["BestEffort", "NotBestEffort"],
+    ["Terminating", "NotTerminating"],
+];
+
+/// The faults of a quota.
+pub fn validate_resourcequota(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let hard = spec.member("hard");
+    validate_quantities(&hard, &mut faults);
+    let names: Vec<&str> = hard.entries().map(|(name, _)| name).collect();
+    validate_scopes(&spec.member("scopes"), &names, &mut faults);
+    validate_scope_selector(&spec, &names, &mut faults);
+    faults
+}
+
+/// The faults of a change to a quota: its scopes stay.
+pub fn validate_resourcequota_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = validate_resourcequota(object);
+    let spec = Field::of(object, "spec");
+    let scopes = spec.member("scopes");
+    let before = Field::of(stored, "spec");
+    if set(&scopes) != set(&before.member("scopes")) {
+        faults.push(scopes.invalid("field is immutable"));
+    }
+    faults
+}
+
+/// The faults of a change to the status of a quota.
+pub fn validate_resourcequota_status_update(object: &Object, _stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let status = Field::of(object, "status");
+    validate_quantities(&status.member("hard"), &mut faults);
+    validate_quantities(&status.member("used"), &mut faults);
+    faults
+}
+
+fn set<'f>(scopes: &Field<'f>) -> BTreeSet<&'f str> {
+    let scopes = scopes.list().iter();
+    scopes.filter_map(|scope| scope.as_str()).collect()
+}
+
+fn validate_quantities(list: &Field<'_>, faults: &mut Faults) {
+    for (name, place) in list.entries() {
+        validate_resource_name(name, &place, faults);
+        if !name.contains('/') && !is_of_quotas(name) {
+            faults.push(place.invalid_value(name, "must be a standard resource for quota"));
+        }
+        validate_quantity(name, &place, faults);
+    }
+}
+
+fn is_of_quotas(name: &str) -> bool {
+    let is_huge = ["hugepages-", "requests.hugepages-"];
+    OF_QUOTAS.contains(&name) || is_huge.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a quota with this scope can count a resource.
+fn is_counted(scope: &str, name: &str) -> bool {
+    match scope {
+        "BestEffort" => name == "pods",
+        "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
+        _ => !SCOPES.contains(&scope) || OF_PODS.contains(&name),
+    }
+}
+
+/// How many of the resources a quota with this scope can't count.
+fn uncounted(scope: &str, names: &[&str]) -> usize {
+    let names = names.iter();
+    let wrong = names.filter(|name| is_of_quotas(name) && !is_counted(scope, name));
+    wrong.count()
+}
+
+fn conflicts(scopes: &[&str]) -> usize {
+    let are_both = |pair: &&[&str; 2]| pair.iter().all(|scope| scopes.contains(scope));
+    CONFLICTS.iter().filter(are_both).count()
+}
+
+fn validate_scopes(scopes: &Field<'_>, names: &[&str], faults: &mut Faults) {
+    let mut all = Vec::new();
+    for scope in scopes.list().iter().filter_map(|scope| scope.as_str()) {
+        if !SCOPES.contains(&scope) {
+            faults.push(scopes.invalid("unsupported scope"));
+        }
+        for _ in 0..uncounted(scope, names) {
+            faults.push(scopes.invalid("unsupported scope applied to resource"));
+        }
+        all.push(scope);
+    }
+    for _ in 0..conflicts(&all) {
+        faults.push(scopes.invalid("conflicting scopes"));
+    }
+}
+
+/// The faults of a selector of scopes. Their paths have no index in Kubernetes.
+fn validate_scope_selector(spec: &Field<'_>, names: &[&str], faults: &mut Faults) {
+    let selector = spec.member("scopeSelector");
+    let expressions = selector.member("matchExpressions");
+    let scopes = spec.member("scopes");
+    let mut all = Vec::new();
+    for expression in expressions.list() {
+        let place = expressions.with_value(expression);
+        let scope = expression.get("scopeName").and_then(|name| name.as_str());
+        let scope = scope.unwrap_or_default();
+        let name = place.member("scopeName");
+        if !SCOPES.contains(&scope) {
+            faults.push(name.invalid_value(scope, "unsupported scope"));
+        }
+        for _ in 0..uncounted(scope, names) {
+            let shown = internal_json("core.v1.ScopeSelector", selector.value());
+            let detail = "unsupported scope applied to resource";
+            faults.push(FieldError::invalid_document(
+                expressions.path(),
+                &shown,
+                detail,
+            ));
+        }
+        validate_scope_operator(scope, &place, faults);
+        all.push(scope);
+    }
+    for _ in 0..conflicts(&all) {
+        let mut fault = expressions.invalid("conflicting scopes");
+        // Kubernetes shows the other list of scopes here.
+        fault.value = scopes.invalid("").value;
+        faults.push(fault);
+    }
+}
+
+fn validate_scope_operator(scope: &str, expression: &Field<'_>, faults: &mut Faults) {
+    let operator = expression.member("operator");
+    let values = expression.member("values");
+    let takes_values = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
+    if SCOPES.contains(&scope) && !takes_values && operator.text() != "Exists" {
+        faults.push(operator.invalid_value(
+            operator.text(),
+            "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+             ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+             ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+        ));
+    }
+    match operator.text() {
+        "In" | "NotIn" if values.is_empty() => faults.push(values.required(
+            "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+        )),
+        "In" | "NotIn" => {}
+        "Exists" | "DoesNotExist" if !values.is_empty() => faults.push(values.invalid(
+            "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+        )),
+        "Exists" | "DoesNotExist" => {}
+        other => faults.push(operator.invalid_value(other, "not a valid selector operator")),
+    }
+}

@@ -1,0 +1,202 @@
+//! What is refused of ranges of limits.
+
+use std::collections::BTreeSet;
+
+use api::field::Field;
+use api::names;
+use api::object::Object;
+use api::quantity::Quantity;
+use serde_json::Value;
+
+use crate::validation::Faults;
+use crate::validation::pods::containers::resources::{
+    validate_container_resource_name, validate_resource_name,
+};
+
+const TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
+
+/// The faults of a range of limits.
+pub fn validate_limitrange(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let limits = spec.member("limits");
+    let mut seen = Vec::new();
+    for (item, value) in limits.items().zip(limits.list()) {
+        let kind = item.member("type");
+        validate_type(&kind, &mut faults);
+        let name = value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if seen.contains(&name) {
+            faults.push(kind.duplicate());
+        }
+        seen.push(name);
+        validate_item(&item, &mut faults);
+    }
+    faults
+}
+
+/// The faults of a change to a range of limits.
+pub fn validate_limitrange_update(object: &Object, _stored: &Object) -> Faults {
+    validate_limitrange(object)
+}
+
+fn validate_type(kind: &Field<'_>, faults: &mut Faults) {
+    let text = kind.text();
+    let wrong = names::qualified_name(text);
+    if wrong.is_empty() && !text.contains('/') && !TYPES.contains(&text) {
+        faults.push(kind.invalid("must be a standard limit type or fully qualified"));
+    }
+    let wrong = wrong.into_iter();
+    faults.extend(wrong.map(|message| kind.invalid_value(text, message)));
+}
+
+fn validate_item(item: &Field<'_>, faults: &mut Faults) {
+    let kind = item.member("type");
+    let mut resources = BTreeSet::new();
+    let list = |name: &str, resources: &mut BTreeSet<String>, faults: &mut Faults| {
+        for (resource, place) in item.member(name).entries() {
+            match kind.text() {
+                "Pod" | "Container" => validate_container_resource_name(resource, &place, faults),
+                _ => {
+                    validate_resource_name(resource, &place, faults);
+                }
+            }
+            resources.insert(resource.to_owned());
+        }
+    };
+    list("max", &mut resources, faults);
+    list("min", &mut resources, faults);
+    for name in ["default", "defaultRequest"] {
+        let field = item.member(name);
+        if kind.text() != "Pod" {
+            list(name, &mut resources, faults);
+        } else if !field.is_empty() {
+            faults.push(field.forbidden("may not be specified when `type` is 'Pod'"));
+        }
+    }
+    let (min, max) = (item.member("min"), item.member("max"));
+    let has_storage = min.key("storage").is_set() || max.key("storage").is_set();
+    if kind.text() == "PersistentVolumeClaim" && !has_storage {
+        faults.push(item.member("limits").required(
+            "either minimum or maximum storage value is required, but neither was provided",
+        ));
+    }
+    list("maxLimitRequestRatio", &mut resources, faults);
+    for resource in &resources {
+        validate_resource(item, resource, faults);
+    }
+}
+
+/// Two lists of which the first may not have more of a resource than the second; the list in which
+/// that is reported, and whose quantity it shows; and the words for both.
+type Order = (
+    [&'static str; 2],
+    &'static str,
+    &'static str,
+    [&'static str; 2],
+);
+
+const ORDERS: [Order; 6] = [
+    (["min", "max"], "min", "min", ["min value", "max value"]),
+    (
+        ["min", "defaultRequest"],
+        "defaultRequest",
+        "defaultRequest",
+        ["min value", "default request value"],
+    ),
+    (
+        ["defaultRequest", "max"],
+        "defaultRequest",
+        "defaultRequest",
+        ["default request value", "max value"],
+    ),
+    (
+        ["defaultRequest", "default"],
+        "defaultRequest",
+        "defaultRequest",
+        ["default request value", "default limit value"],
+    ),
+    (
+        ["min", "default"],
+        "default",
+        "min",
+        ["min value", "default value"],
+    ),
+    (
+        ["default", "max"],
+        "default",
+        "max",
+        ["default value", "max value"],
+    ),
+];
+
+fn quantity(item: &Field<'_>, list: &str, resource: &str) -> Option<Quantity> {
+    let is_of_pod = item.member("type").text() == "Pod";
+    if is_of_pod && matches!(list, "default" | "defaultRequest") {
+        return None;
+    }
+    item.member(list).key(resource).text().parse().ok()
+}
+
+fn validate_resource(item: &Field<'_>, resource: &str, faults: &mut Faults) {
+    for (lists, place, shown, words) in &ORDERS {
+        let [less, more] = lists.map(|list| quantity(item, list, resource));
+        if let (Some(less), Some(more), Some(shown)) = (less, more, quantity(item, shown, resource))
+            && less > more
+        {
+            let [first, second] = words;
+            let list = item.member(place);
+            faults.push(list.key(resource).invalid_value(
+                shown.to_string(),
+                format!("{first} {less} is greater than {second} {more}"),
+            ));
+        }
+    }
+    validate_ratio(item, resource, faults);
+    let default = quantity(item, "default", resource);
+    let request = quantity(item, "defaultRequest", resource);
+    let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
+    let may_differ = is_native && !resource.starts_with("hugepages-");
+    if let (false, Some(default), Some(request)) = (may_differ, default, request)
+        && default != request
+    {
+        let list = item.member("defaultRequest");
+        faults.push(list.key(resource).invalid_value(
+            request.to_string(),
+            format!(
+                "default value {default} must equal to defaultRequest value {request} in {resource}"
+            ),
+        ));
+    }
+}
+
+fn validate_ratio(item: &Field<'_>, resource: &str, faults: &mut Faults) {
+    let Some(ratio) = quantity(item, "maxLimitRequestRatio", resource) else {
+        return;
+    };
+    let list = item.member("maxLimitRequestRatio");
+    let place = list.key(resource);
+    if ratio < Quantity::whole(1) {
+        let detail = format!("ratio {ratio} is less than 1");
+        faults.push(place.invalid_value(ratio.to_string(), detail));
+    }
+    let [min, max] = ["min", "max"].map(|list| quantity(item, list, resource));
+    let (Some(min), Some(max)) = (min, max) else {
+        return;
+    };
+    // Thousandths are exact for numbers that are not too large.
+    let is_small = |number: &Quantity| number.value() < i64::MAX / 1000;
+    let (least, most, given) = if [&ratio, &min, &max].into_iter().all(is_small) {
+        let given = ratio.milli_value() as f64 / 1000.0;
+        (min.milli_value(), max.milli_value(), given)
+    } else {
+        (min.value(), max.value(), ratio.value() as f64)
+    };
+    let limit = most as f64 / least as f64;
+    if given > limit {
+        let detail = format!("ratio {ratio} is greater than max/min = {limit:.6}");
+        faults.push(place.invalid_value(ratio.to_string(), detail));
+    }
+}
