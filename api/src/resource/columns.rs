@@ -71,10 +71,14 @@ impl Column {
 
     /// The time of creation, of kinds without columns of their own.
     pub fn created_at() -> Column {
-        let description = "When the object was created.";
+        // The empty object of a bookmark shows the time that Go begins with.
+        let cell = Cell::Computed(|object, _| match object.meta("creationTimestamp") {
+            "" => "0001-01-01T00:00:00Z".into(),
+            created => created.into(),
+        });
         Column {
             kind: "date".to_owned(),
-            ..Column::text("Created At", description, Cell::CreatedAt)
+            ..Column::text("Created At", "When the object was created.", cell)
         }
     }
 

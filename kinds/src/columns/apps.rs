@@ -1,11 +1,16 @@
 //! The columns of `apps/v1` (API-218).
 
+use api::field::Field;
 use api::object::Object;
 use api::resource::Column;
 use serde_json::Value;
 
 use super::core::replicated;
-use super::{NONE, computed, integer, labels, list, member, template_columns, workload_selector};
+use super::{
+    NONE, computed, integer, labels, list, member, selector_column, template_columns,
+    workload_selector,
+};
+use crate::validation::selectors::requirements_text;
 
 /// ControllerRevisions.
 pub fn controllerrevisions() -> Vec<Column> {
@@ -68,7 +73,10 @@ pub fn deployments() -> Vec<Column> {
         Column::age(),
         containers,
         images,
-        workload_selector(),
+        selector_column(|object, _| {
+            // Nothing stands for no requirements here, unlike elsewhere.
+            requirements_text(&Field::named("", object.at(&["spec", "selector"]))).into()
+        }),
     ]
 }
 
