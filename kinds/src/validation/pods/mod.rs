@@ -8,8 +8,10 @@ pub mod field_refs;
 mod fields;
 mod names;
 mod os;
+pub mod resize;
 pub mod scheduling;
 pub mod security;
+pub mod status;
 pub mod update;
 pub mod volumes;
 

@@ -6,9 +6,10 @@ use api::object::Object;
 use serde_json::{Map, Value};
 
 use super::annotations::{MIRROR, validate_annotation_changes, validate_pod_annotations};
+use super::containers::validate_image_padding;
 use super::diff::json_difference;
 use super::scheduling::validate_tolerations;
-use super::{validate_deadline, validate_image_padding, validate_metadata_and_spec};
+use super::{validate_deadline, validate_metadata_and_spec};
 use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::internal::internal_json;

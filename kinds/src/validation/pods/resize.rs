@@ -1,0 +1,266 @@
+//! What is refused of changes of the resources of a pod that may be running.
+
+use std::collections::BTreeMap;
+
+use api::field::Field;
+use api::field_error::FieldError;
+use api::object::Object;
+use api::quantity::Quantity;
+use serde_json::{Map, Value};
+
+use super::update::is_mirror;
+use super::validate_metadata_and_spec;
+use crate::validation::Faults;
+
+const ONLY: &str = "only cpu and memory resources are mutable";
+
+/// The faults of a change of a pod's resources.
+pub fn validate_pod_resize(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_metadata_and_spec(object, &mut faults);
+    let spec = Field::of(object, "spec");
+    let before = Field::of(stored, "spec");
+    if is_mirror(stored) {
+        return vec![FieldError::forbidden("[]", "static pods cannot be resized")];
+    }
+    if before.member("os").member("name").text() == "windows" {
+        return vec![FieldError::forbidden(
+            "[]",
+            "windows pods cannot be resized",
+        )];
+    }
+    let status = Field::of(object, "status");
+    let old_status = Field::of(stored, "status");
+    let old_class = match old_status.member("qosClass").text() {
+        "" => qos_class(&before),
+        class => class,
+    };
+    if old_class != qos_class(&spec) {
+        let class = status.member("qosClass").text();
+        let detail = "Pod QOS Class may not change as a result of resizing";
+        faults.push(spec.invalid_value(class, detail));
+    }
+    if !is_supported(&old_status) {
+        faults.push(spec.forbidden("Pod running on node without support for resize"));
+    }
+    let mut masked = spec.value().cloned().unwrap_or_default();
+    validate_pod_level(&spec, &before, &mut masked, &mut faults);
+    if !validate_order(&spec, &before, &mut faults) {
+        return faults;
+    }
+    for list in ["initContainers", "containers"] {
+        let (containers, old) = (spec.member(list), before.member(list));
+        for (container, old) in containers.items().zip(old.items()) {
+            let resources = container.member("resources");
+            validate_none_removed(
+                &resources,
+                &old.member("resources"),
+                "resource",
+                &mut faults,
+            );
+        }
+    }
+    mask_containers(&spec, &before, &mut masked, &mut faults);
+    if faults.is_empty() && Some(&masked) != before.value() {
+        faults.push(spec.forbidden(ONLY));
+    }
+    faults
+}
+
+/// Whether the node of a pod tells the resources of its containers, as far as is known.
+fn is_supported(status: &Field<'_>) -> bool {
+    let statuses = status.member("containerStatuses");
+    let running = statuses
+        .items()
+        .find(|of| of.member("state").member("running").is_set());
+    running.is_none_or(|of| of.member("resources").is_set())
+}
+
+/// Whether a pod has resources as a whole.
+fn has_resources(spec: &Field<'_>) -> bool {
+    let resources = spec.member("resources");
+    let lists = ["requests", "limits"];
+    lists.iter().any(|list| !resources.member(list).is_empty())
+}
+
+fn validate_pod_level(
+    spec: &Field<'_>,
+    before: &Field<'_>,
+    masked: &mut Value,
+    faults: &mut Faults,
+) {
+    if !has_resources(spec) && !has_resources(before) {
+        return;
+    }
+    let resources = spec.member("resources");
+    let old = before.member("resources");
+    if old.is_set() && !resources.is_set() {
+        return faults.push(resources.forbidden("pod-level resources cannot be removed"));
+    }
+    if old.is_set() {
+        validate_none_removed(&resources, &old, "pod-level resource", faults);
+    }
+    let Some(masked) = masked.as_object_mut() else {
+        return;
+    };
+    if let Some(resources) = masked.get_mut("resources").and_then(Value::as_object_mut) {
+        mask_resources(resources, old.value());
+        if resources.is_empty() && !old.is_set() {
+            masked.remove("resources");
+        }
+    }
+    if masked.get("resources") != old.value() {
+        faults.push(spec.forbidden("only cpu and memory resources are mutable at pod-level"));
+    }
+}
+
+/// What was requested or limited before must still be.
+fn validate_none_removed(new: &Field<'_>, old: &Field<'_>, what: &str, faults: &mut Faults) {
+    for list in ["requests", "limits"] {
+        let (amounts, old) = (new.member(list), old.member(list));
+        if old.entries().any(|(name, _)| !amounts.key(name).is_set()) {
+            faults.push(amounts.forbidden(format!("{what} {list} cannot be removed")));
+        }
+    }
+}
+
+/// Containers keep their names and their order. Whether they do.
+fn validate_order(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> bool {
+    let mut is_kept = true;
+    for list in ["containers", "initContainers"] {
+        let (containers, old) = (spec.member(list), before.member(list));
+        if containers.len() != old.len() {
+            let detail = format!("{list} may not be added or removed on resize");
+            faults.push(containers.forbidden(detail));
+            is_kept = false;
+            continue;
+        }
+        for (container, old) in containers.items().zip(old.items()) {
+            let name = container.member("name");
+            if name.text() != old.member("name").text() {
+                let detail = format!("{list} may not be renamed or reordered on resize");
+                faults.push(name.forbidden(detail));
+                is_kept = false;
+            }
+        }
+    }
+    is_kept
+}
+
+/// Sets processors and memory of all containers to what they were before, and checks that nothing
+/// else has changed.
+fn mask_containers(spec: &Field<'_>, before: &Field<'_>, masked: &mut Value, faults: &mut Faults) {
+    for list in ["containers", "initContainers"] {
+        let containers = spec.member(list);
+        let items = masked.get_mut(list).and_then(Value::as_array_mut);
+        let olds = before.member(list).list();
+        let items = items.into_iter().flatten().zip(olds).enumerate();
+        for (index, (item, old)) in items {
+            let is_changed = item != old;
+            if let Some(item) = item.as_object_mut() {
+                mask_container(item, old);
+            }
+            let container = containers.index(index);
+            if item != old {
+                faults.push(match list {
+                    "containers" => spec.forbidden(ONLY),
+                    _ => container.forbidden(
+                        "only cpu and memory resources for init or sidecar containers are mutable",
+                    ),
+                });
+            }
+            let is_init =
+                list == "initContainers" && container.member("restartPolicy").text() != "Always";
+            if is_changed && is_init {
+                validate_no_restart(&container, faults);
+            }
+        }
+    }
+}
+
+/// Init containers are not restarted for other resources.
+fn validate_no_restart(container: &Field<'_>, faults: &mut Faults) {
+    for policy in container.member("resizePolicy").items() {
+        if policy.member("restartPolicy").text() == "RestartContainer" {
+            faults.push(container.forbidden(
+                "non-sidecar init containers with a resize policy of RestartContainer cannot be \
+                 resized",
+            ));
+        }
+    }
+}
+
+fn mask_container(container: &mut Map<String, Value>, old: &Value) {
+    let old = old.get("resources");
+    let slot = container
+        .entry("resources")
+        .or_insert_with(|| Map::new().into());
+    if let Some(resources) = slot.as_object_mut() {
+        mask_resources(resources, old);
+    }
+    if slot.as_object().is_some_and(Map::is_empty) && old.is_none() {
+        container.remove("resources");
+    }
+}
+
+/// Sets processors and memory to what they were before.
+fn mask_resources(resources: &mut Map<String, Value>, old: Option<&Value>) {
+    for list in ["requests", "limits"] {
+        let old = old.and_then(|old| old.get(list));
+        let slot = resources.entry(list).or_insert_with(|| Map::new().into());
+        if let Some(amounts) = slot.as_object_mut() {
+            for name in ["cpu", "memory"] {
+                match old.and_then(|old| old.get(name)) {
+                    Some(amount) => amounts.insert(name.to_owned(), amount.clone()),
+                    None => amounts.remove(name),
+                };
+            }
+        }
+        if slot.as_object().is_some_and(Map::is_empty) && old.is_none() {
+            resources.remove(list);
+        }
+    }
+}
+
+/// The class of a pod by its resources: `Guaranteed`, `Burstable` or `BestEffort`.
+pub fn qos_class(spec: &Field<'_>) -> &'static str {
+    let mut requests = BTreeMap::new();
+    let mut limits = BTreeMap::new();
+    let mut is_guaranteed = true;
+    let mut add = |resources: &Field<'_>, needs_limits: bool| {
+        sum(&resources.member("requests"), &mut requests);
+        let limited = sum(&resources.member("limits"), &mut limits);
+        is_guaranteed &= limited == 2 || !needs_limits;
+    };
+    if has_resources(spec) {
+        let resources = spec.member("resources");
+        add(&resources, !resources.member("limits").is_empty());
+    } else {
+        for list in ["containers", "initContainers"] {
+            for container in spec.member(list).items() {
+                add(&container.member("resources"), true);
+            }
+        }
+    }
+    if requests.is_empty() && limits.is_empty() {
+        return "BestEffort";
+    }
+    match is_guaranteed && requests == limits {
+        true => "Guaranteed",
+        false => "Burstable",
+    }
+}
+
+/// Adds processors and memory. How many of them there are.
+fn sum(amounts: &Field<'_>, sums: &mut BTreeMap<&'static str, Quantity>) -> usize {
+    let mut count = 0;
+    for name in ["cpu", "memory"] {
+        let amount = amounts.key(name).text().parse::<Quantity>();
+        if let Some(amount) = amount.ok().filter(|amount| amount.sign() > 0) {
+            count += 1;
+            let sum = sums.entry(name).or_insert(Quantity::whole(0));
+            *sum = sum.plus(amount);
+        }
+    }
+    count
+}

@@ -1,0 +1,416 @@
+//! What is refused of changes of a pod's status.
+
+use std::collections::HashSet;
+
+use api::field::Field;
+use api::field_error::FieldErrorKind;
+use api::names;
+use api::object::Object;
+use serde_json::Value;
+
+use super::fields::{report_text, validate_dns_label, validate_dns_subdomain};
+use super::update::validate_annotations;
+use crate::validation::Faults;
+use crate::validation::addresses::{is_v4, parse_address, validate_legacy_address};
+use crate::validation::formats::{one_of, require_text, user_id};
+use crate::validation::internal::internal_json;
+
+const NOT_NEGATIVE: &str = "must be a non-negative integer";
+
+/// Conditions whose types need no check.
+const SYSTEM_CONDITIONS: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
+
+/// Statuses of containers, and the containers that they are of.
+const STATUSES: [(&str, &str); 3] = [
+    ("containerStatuses", "containers"),
+    ("initContainerStatuses", "initContainers"),
+    ("ephemeralContainerStatuses", "ephemeralContainers"),
+];
+
+/// The faults of a change of a pod's status.
+pub fn validate_pod_status_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_annotations(object, stored, &mut faults);
+    let status = Field::of(object, "status");
+    let before = Field::of(stored, "status");
+    let spec = Field::of(object, "spec");
+    let old_spec = Field::of(stored, "spec");
+    for condition in status.member("conditions").items() {
+        validate_condition(&condition, &mut faults);
+    }
+    if spec.member("nodeName").text() != old_spec.member("nodeName").text() {
+        let node = status.member("nodeName");
+        faults.push(node.forbidden("may not be changed directly"));
+    }
+    validate_nominated_node(&status, &before, &old_spec, &mut faults);
+    validate_generation(&status, &mut faults);
+    let class = status.member("qosClass");
+    let old_class = before.member("qosClass");
+    if class.is_set() && class.text() != old_class.text() {
+        faults.push(class.invalid("field is immutable"));
+    }
+    validate_transitions(&status, &before, &old_spec, &mut faults);
+    validate_claims(&status, &spec, &mut faults);
+    let extended = status.member("extendedResourceClaimStatus");
+    if extended.is_set() {
+        validate_extended_claim(&extended, &spec, &mut faults);
+    }
+    validate_addresses(&status, &before, &mut faults);
+    for (name, _) in STATUSES {
+        for container in status.member(name).items() {
+            validate_user(&container, &spec, &mut faults);
+        }
+    }
+    validate_allocated(&status, &spec, &mut faults);
+    faults
+}
+
+fn validate_generation(of: &Field<'_>, faults: &mut Faults) {
+    let generation = of.member("observedGeneration");
+    if generation.int().is_some_and(|number| number < 0) {
+        faults.push(generation.invalid(NOT_NEGATIVE));
+    }
+}
+
+fn validate_condition(condition: &Field<'_>, faults: &mut Faults) {
+    validate_generation(condition, faults);
+    let of = condition.member("type");
+    if !SYSTEM_CONDITIONS.contains(&of.text()) {
+        let shown = condition.member("Type");
+        for wrong in names::qualified_name(of.text()) {
+            faults.push(shown.invalid_value(of.text(), wrong));
+        }
+    }
+}
+
+/// The node that a pod may get.
+fn validate_nominated_node(
+    status: &Field<'_>,
+    before: &Field<'_>,
+    old_spec: &Field<'_>,
+    faults: &mut Faults,
+) {
+    let node = status.member("nominatedNodeName");
+    if node.text().is_empty() || node.text() == before.member("nominatedNodeName").text() {
+        return;
+    }
+    report_text(&node, names::dns_subdomain(node.text()), faults);
+    if !old_spec.member("nodeName").text().is_empty() {
+        faults.push(node.forbidden("may not be set on pods that are already bound to a node"));
+    }
+}
+
+/// Containers that have ended, and are not restarted, stay ended.
+fn validate_transitions(
+    status: &Field<'_>,
+    before: &Field<'_>,
+    spec: &Field<'_>,
+    faults: &mut Faults,
+) {
+    let restarts_all = restarts_all_containers(spec);
+    for (name, list) in STATUSES {
+        let is_ephemeral = list == "ephemeralContainers";
+        if restarts_all && !is_ephemeral {
+            continue;
+        }
+        let statuses = status.member(name);
+        let containers = spec.member(list);
+        for (index, old) in before.member(name).items().enumerate() {
+            let state = old.member("state");
+            let ended = state.member("terminated");
+            if !ended.is_set() {
+                continue;
+            }
+            let of = old.member("name").text();
+            let same = |new: &Field<'_>| new.member("name").text() == of;
+            let runs = statuses
+                .items()
+                .find(same)
+                .is_some_and(|new| !new.member("state").member("terminated").is_set());
+            let code = ended.member("exitCode").int().unwrap_or_default();
+            let may_restart = !is_ephemeral
+                && containers
+                    .items()
+                    .find(same)
+                    .is_some_and(|container| restarts(&container, spec, code));
+            if runs && !may_restart {
+                let place = statuses.index(index);
+                let detail = "may not be transitioned to non-terminated state";
+                faults.push(place.member("state").forbidden(detail));
+            }
+        }
+    }
+}
+
+/// Whether the end of a container may restart all of them.
+fn restarts_all_containers(spec: &Field<'_>) -> bool {
+    ["containers", "initContainers"].iter().any(|list| {
+        spec.member(list).items().any(|container| {
+            container
+                .member("restartPolicyRules")
+                .items()
+                .any(|rule| rule.member("action").text() == "RestartAllContainers")
+        })
+    })
+}
+
+/// Whether a container that ended with this code is restarted.
+fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
+    let by_policy = |policy: &str| match policy {
+        "Always" => true,
+        "OnFailure" => code != 0,
+        _ => false,
+    };
+    let own = container.member("restartPolicy");
+    if !own.is_set() {
+        return by_policy(spec.member("restartPolicy").text());
+    }
+    let rules = container.member("restartPolicyRules");
+    let matching = rules.items().find_map(|rule| {
+        let codes = rule.member("exitCodes");
+        let values = codes.member("values");
+        let is_one = values
+            .list()
+            .iter()
+            .any(|value| value.as_i64() == Some(code));
+        let is_match = match codes.member("operator").text() {
+            "In" => is_one,
+            "NotIn" => !is_one,
+            _ => false,
+        };
+        is_match.then(|| rule.member("action").text() == "Restart")
+    });
+    match matching {
+        Some(true) => true,
+        _ => by_policy(own.text()),
+    }
+}
+
+/// Claims that were made for the pod.
+fn validate_claims(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+    let claims = spec.member("resourceClaims");
+    let mut seen = HashSet::new();
+    for claim in status.member("resourceClaimStatuses").items() {
+        let name = claim.member("name");
+        let is_name = |of: &Value| of.get("name").and_then(Value::as_str) == Some(name.text());
+        if !claims.list().iter().any(is_name) {
+            faults.push(name.invalid_value(
+                name.text(),
+                "must match the name of an entry in `spec.resourceClaims`",
+            ));
+        }
+        if !seen.insert(name.text().to_owned()) {
+            faults.push(name.duplicate());
+        }
+        let made = claim.member("resourceClaimName");
+        if made.is_set() {
+            validate_dns_subdomain(&made, faults);
+        }
+    }
+}
+
+/// The claim that was made for resources of drivers.
+fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+    let mappings = status.member("requestMappings");
+    if mappings.is_empty() {
+        faults.push(mappings.required("at least one request mapping is required"));
+    }
+    let mut seen: HashSet<[&str; 3]> = HashSet::new();
+    for (index, value) in mappings.list().iter().enumerate() {
+        let mapping = mappings.index(index);
+        let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (container, resource) = (text("containerName"), text("resourceName"));
+        match requests_of(spec, container, resource) {
+            None => faults.push(mapping.member("containerName").invalid_value(
+                container,
+                "must match the name of an entry in spec.initContainers.name or \
+                 spec.containers.name",
+            )),
+            Some(false) => faults.push(mapping.member("resourceName").invalid_value(
+                resource,
+                "must match the extended resource name of an entry in \
+                 spec.initContainers.resources.requests or spec.containers.resources.requests",
+            )),
+            Some(true) => {}
+        }
+        let request = Value::from(text("requestName"));
+        validate_dns_label(&status.member("requestName").with_value(&request), faults);
+        if !seen.insert([container, resource, text("requestName")]) {
+            for name in ["containerName", "resourceName", "requestName"] {
+                faults.push(mapping.member(name).duplicate());
+            }
+        }
+    }
+    let name = status.member("resourceClaimName");
+    if require_text(&name, faults) {
+        validate_dns_subdomain(&name, faults);
+    }
+}
+
+/// Whether a container requests a resource, if there is such a container.
+fn requests_of(spec: &Field<'_>, container: &str, resource: &str) -> Option<bool> {
+    ["containers", "initContainers"].iter().find_map(|list| {
+        let containers = spec.member(list);
+        let found = containers
+            .items()
+            .find(|found| found.member("name").text() == container)?;
+        let resources = found.member("resources");
+        Some(resources.member("requests").key(resource).is_set())
+    })
+}
+
+/// The addresses of the pod and of its host: at most one of each family.
+fn validate_addresses(status: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+    let list = status.member("podIPs");
+    let first = status.member("podIP");
+    // Where they differ, the single address is the right one.
+    let is_right = list.index(0).member("ip").text() == first.text();
+    if first.text().is_empty() || is_right {
+        validate_list(&list, before, "core.v1.PodIP", faults);
+    } else if let Some(value) = first.value() {
+        validate_legacy_address(&list.index(0).with_value(value), &[], faults);
+    }
+    let list = status.member("hostIPs");
+    if list.is_empty() {
+        return;
+    }
+    let first = list.index(0);
+    let address = first.member("ip");
+    if status.member("hostIP").text() != address.text() {
+        faults.push(address.invalid_value(address.text(), "must be equal to `hostIP`"));
+    }
+    validate_list(&list, before, "core.v1.HostIP", faults);
+}
+
+fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, faults: &mut Faults) {
+    let name = if of.ends_with("PodIP") {
+        "podIPs"
+    } else {
+        "hostIPs"
+    };
+    let old = before.member(name);
+    let text = |value: &'_ Value| value.get("ip").and_then(Value::as_str).map(str::to_owned);
+    let stored: Vec<String> = old.list().iter().filter_map(text).collect();
+    let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+    let mut families = Vec::new();
+    let mut unknown = None;
+    let nothing = Value::from("");
+    for (index, item) in list.items().enumerate() {
+        let value = item.member("ip").value().unwrap_or(&nothing);
+        validate_legacy_address(&item.with_value(value), &stored, faults);
+        match parse_address(value.as_str().unwrap_or_default()) {
+            Some(address) => families.push(is_v4(address)),
+            None => {
+                let text = value.as_str().unwrap_or_default();
+                unknown.get_or_insert_with(|| format!("invalid IP[{index}]: {text}"));
+            }
+        }
+    }
+    if list.len() < 2 {
+        return;
+    }
+    if let Some(problem) = &unknown {
+        let detail = format!("failed to check for dual stack with error:{problem}");
+        faults.push(list.fault(FieldErrorKind::Internal, detail));
+    }
+    let is_dual = unknown.is_none() && families.contains(&true) && families.contains(&false);
+    if !is_dual || list.len() > 2 {
+        let items: Vec<String> = list
+            .list()
+            .iter()
+            .map(|item| internal_json(of, Some(item)))
+            .collect();
+        faults.push(api::field_error::FieldError::invalid_document(
+            list.path(),
+            &format!("[{}]", items.join(",")),
+            "may specify no more than one IP for each IP family",
+        ));
+    }
+}
+
+/// The user that a container runs as.
+fn validate_user(container: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+    let user = container.member("user");
+    let linux = user.member("linux");
+    if !linux.is_set() {
+        return;
+    }
+    match spec.member("os").member("name").text() {
+        "windows" => faults.push(linux.forbidden("cannot be set for a windows pod")),
+        "linux" | "" => {
+            let groups = linux.member("supplementalGroups");
+            let ids = [linux.member("uid"), linux.member("gid")];
+            for id in ids.into_iter().chain(groups.items()) {
+                for wrong in user_id(id.int().unwrap_or_default()) {
+                    faults.push(id.invalid(wrong));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The health of what containers got.
+fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+    for (name, list) in STATUSES {
+        let containers = spec.member(list);
+        for of in status.member(name).items() {
+            let allocated = of.member("allocatedResourcesStatus");
+            if list == "ephemeralContainers" {
+                if !allocated.is_empty() {
+                    let detail = "must not be specified in container status";
+                    faults.push(allocated.forbidden(detail));
+                }
+                continue;
+            }
+            let container = containers
+                .items()
+                .find(|container| container.member("name").text() == of.member("name").text());
+            for resource in allocated.items() {
+                if let Some(container) = container {
+                    validate_allocated_name(&resource, &container, faults);
+                }
+                validate_health(&resource, faults);
+            }
+        }
+    }
+}
+
+fn validate_allocated_name(resource: &Field<'_>, container: &Field<'_>, faults: &mut Faults) {
+    let name = resource.member("name");
+    let resources = container.member("resources");
+    let (is_found, detail) = match name.text().strip_prefix("claim:") {
+        Some(claim) => (
+            resources.member("claims").items().any(|of| {
+                let request = of.member("request").text();
+                let rest = claim.strip_prefix(of.member("name").text());
+                match rest {
+                    Some("") => request.is_empty(),
+                    Some(rest) => !request.is_empty() && rest.strip_prefix('/') == Some(request),
+                    None => false,
+                }
+            }),
+            "must match one of the container's resource claims in a format \
+             'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty",
+        ),
+        None => (
+            resources.member("requests").key(name.text()).is_set(),
+            "must match one of the container's resource requests",
+        ),
+    };
+    if !is_found {
+        faults.push(name.invalid_value(name.text(), detail));
+    }
+}
+
+fn validate_health(resource: &Field<'_>, faults: &mut Faults) {
+    let mut seen = HashSet::new();
+    for item in resource.member("resources").items() {
+        let health = item.member("health");
+        one_of(&health, &["Healthy", "Unhealthy", "Unknown"], faults);
+        let id = item.member("resourceID");
+        if !seen.insert(id.text().to_owned()) {
+            faults.push(id.duplicate());
+        }
+    }
+}
