@@ -9,14 +9,18 @@
 
 mod check;
 mod connections;
+mod feature_gates;
 mod file;
 mod refusal;
+mod runtime_config;
 mod settings;
 mod storage;
 mod values;
 
 pub use connections::ConnectionLimit;
+pub use feature_gates::{FeatureGate, FeatureGates};
 pub use refusal::{ConfigError, printable};
+pub use runtime_config::RuntimeConfig;
 pub use settings::{Config, Entry, Settings};
 pub use storage::{
     GroupResource, ServersOverride, ServersOverrides, StorageMediaType, StorageVersion,

@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::connections::ConnectionLimit;
+use super::feature_gates::FeatureGates;
+use super::runtime_config::RuntimeConfig;
 use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
@@ -275,6 +277,20 @@ settings! {
         /// core group is nothing before the slash; * after the slash is all of a group.
         /// [default: none]
         etcd_servers_overrides: ServersOverrides ["OVERRIDES"] = ServersOverrides::default();
+    }
+
+    "Kinds" {
+        /// APIs that are served or not, separated by commas: api/all=false, batch/v1=false,
+        /// apps/v1/daemonsets=false, v1=true for the core group. What is said of a resource counts
+        /// more than what is said of its version, and that more than what is said of all.
+        /// [default: none; all are served]
+        runtime_config: RuntimeConfig ["APIS"] = RuntimeConfig::default();
+
+        /// Feature gates of kube-apiserver, as Name=true, separated by commas. Names that 1.36 has
+        /// are accepted. None changes anything here yet, and those that would are named at the
+        /// start.
+        /// [default: none]
+        feature_gates: FeatureGates ["GATES"] = FeatureGates::default();
     }
 
     "Watch cache" {

@@ -275,13 +275,13 @@ impl fmt::Display for StorageMediaType {
 }
 
 /// The entries between commas.
-fn entries(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',')
         .map(str::trim)
         .filter(|entry| !entry.is_empty())
 }
 
-fn joined<T>(entries: &[T], text: impl Fn(&T) -> String) -> String {
+pub(super) fn joined<T>(entries: &[T], text: impl Fn(&T) -> String) -> String {
     entries.iter().map(text).collect::<Vec<_>>().join(",")
 }
 

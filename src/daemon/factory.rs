@@ -1,5 +1,6 @@
 //! The configured storage factory.
 
+use crate::api::resource::ResourceDefinition;
 use crate::config::{Config, StorageMediaType};
 use crate::kinds::definitions::built_in;
 use crate::storage::Root;
@@ -46,7 +47,41 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
         overrides: overrides.collect(),
         versions: versions.collect(),
     };
-    StorageFactory::new(options, built_in())
+    let rows = built_in().into_iter();
+    let served = rows.filter(|row| is_served(config, row));
+    StorageFactory::new(options, served.collect())
+}
+
+/// Whether the configuration lets a resource be served (SF-48). The daemon itself needs namespaces.
+fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
+    row.is("", "namespaces")
+        || config
+            .runtime_config
+            .serves(&row.group, &row.version, &row.plural)
+}
+
+/// The settings of kinds without effect, with a line for each.
+fn kind_warnings(config: &Config) -> Vec<String> {
+    let rows = built_in();
+    let is_known = |key: &&str| {
+        rows.iter().any(|row| {
+            let version = row.api_version();
+            let rest = key.strip_prefix(&*version);
+            rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('/') == Some(&row.plural))
+        })
+    };
+    let unknown = config.runtime_config.names().filter(|key| !is_known(key));
+    let unknown = unknown.map(|key| {
+        format!("runtime-config={key}: there is no such version or resource, so nothing follows")
+    });
+    let namespaces = !config.runtime_config.serves("", "v1", "namespaces");
+    let needed = namespaces.then(|| {
+        "runtime-config: namespaces of v1 are served all the same, because objects live in them"
+            .to_owned()
+    });
+    let gates = config.feature_gates.without_effect();
+    let gates = gates.map(|gate| format!("feature-gates={gate}: changes nothing here"));
+    unknown.chain(needed).chain(gates).collect()
 }
 
 /// The storage settings without effect, with a line for each.
@@ -55,7 +90,9 @@ pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String
     let unused = size.map(|size| {
         format!("default-watch-cache-size={size}: caches have no fixed size, nothing consults it")
     });
-    factory.warnings().into_iter().chain(unused).collect()
+    let kinds = kind_warnings(config);
+    let warnings = factory.warnings().into_iter();
+    warnings.chain(unused).chain(kinds).collect()
 }
 
 /// The plan of each stored resource.

@@ -19,7 +19,29 @@ use crate::storage::codec::TypeName;
 /// The built-in groups in the order of discovery (API-28). The core group comes first and has its
 /// own path. The order decides which group an ambiguous short name means. Other groups follow by
 /// name.
-const GROUPS: &[&str] = &["", "apps", "coordination.k8s.io"];
+const GROUPS: &[&str] = &[
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
 
 /// A group as discovery shows it.
 #[derive(Clone)]

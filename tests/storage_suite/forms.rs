@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
+use taffrail::api::resource::ConversionStrategy;
 use taffrail::kinds::definitions::built_in;
 use taffrail::storage::Asked;
 use taffrail::storage::codec::{Codec, MediaType, StoredForm, TypeName, object_of};
@@ -19,7 +20,7 @@ fn stored_as(media_type: MediaType) -> Codec {
         media_type,
         stored: TypeName::of(&pods()),
         served: TypeName::of(&pods()),
-        read: vec![TypeName::of(&pods())],
+        read: vec![(TypeName::of(&pods()), ConversionStrategy::TypeOnly)],
     })
 }
 

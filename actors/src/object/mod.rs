@@ -97,6 +97,11 @@ impl CachedObject {
         [self.types(), self.item_body()].concat()
     }
 
+    /// Whether the object begins with this text of its kind and version.
+    pub fn has_types(&self, types: &[u8]) -> bool {
+        self.types() == types
+    }
+
     fn types(&self) -> &[u8] {
         &self.types.0
     }

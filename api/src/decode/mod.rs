@@ -18,7 +18,7 @@ pub use crate::document_paths::FieldFault;
 use crate::document_paths::json_type;
 use crate::object::Object;
 use crate::resource::ResourceDefinition;
-use crate::schema::ObjectType;
+use crate::schema::{KindName, ObjectType};
 use crate::status::Status;
 
 pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
@@ -155,25 +155,69 @@ fn check_kind(
     own_version: &str,
 ) -> Result<(), Box<Status>> {
     let wanted = &definition.kind;
-    if !kind.is_empty() && kind != wanted {
-        let version = if version.is_empty() {
-            own_version
-        } else {
-            version
-        };
-        let bare = version.rsplit('/').next().unwrap_or_default();
-        return Err(Box::new(Status::bad_request(format!(
-            "{kind} in version \"{bare}\" cannot be handled as a {wanted}: \
-             no conversion from kind \"{kind}\" of version \"{version}\""
-        ))));
+    let kind = if kind.is_empty() { wanted } else { kind };
+    let version = if version.is_empty() {
+        own_version
+    } else {
+        version
+    };
+    if kind == wanted && version == own_version {
+        return Ok(());
     }
-    if !version.is_empty() && version != own_version {
+    let is_known = is_registered(definition.object_type, kind, version);
+    if kind == wanted && is_known {
         return Err(Box::new(Status::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({own_version})"
         ))));
     }
-    Ok(())
+    let bare = version.rsplit('/').next().unwrap_or_default();
+    let why = if is_known {
+        let package = definition.group.split('.').next().unwrap_or_default();
+        let package = if package.is_empty() { "core" } else { package };
+        format!("converting ({bare}.{kind}) to ({package}.{wanted}): unknown conversion")
+    } else {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\""
+        )
+    };
+    Err(Box::new(Status::bad_request(format!(
+        "{kind} in version \"{bare}\" cannot be handled as a {wanted}: {why}"
+    ))))
+}
+
+/// The kinds that each version of each group has.
+const KINDS_OF_ALL_VERSIONS: [&str; 8] = [
+    "CreateOptions",
+    "DeleteOptions",
+    "GetOptions",
+    "ListOptions",
+    "PatchOptions",
+    "Status",
+    "UpdateOptions",
+    "WatchEvent",
+];
+
+/// Whether there is a kind of this name in this version, with or without a resource. Types of
+/// which little is known know no other kinds, so each version of their own may exist.
+fn is_registered(of: ObjectType, kind: &str, version: &str) -> bool {
+    let Some((schema, own)) = of.found() else {
+        return false;
+    };
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let is_named = |name: &KindName| name.group == group && name.version == version;
+    let mut structs = schema.structs();
+    let is_list_of = |found: &str| kind.strip_suffix("List") == Some(found);
+    schema.get(own).is_some_and(|own| own.is_open)
+        || structs.any(|of| {
+            of.kind.as_ref().is_some_and(|name| {
+                is_named(name)
+                    && (name.kind == kind
+                        || is_list_of(&name.kind)
+                        || KINDS_OF_ALL_VERSIONS.contains(&kind))
+            })
+        })
 }
 
 /// The part of a body that a refusal shows: its first 30 bytes, as text when it looks like JSON

@@ -16,7 +16,7 @@ use crate::object::Object;
 use crate::schema::{self, ObjectType};
 
 pub use columns::{Cell, Column};
-pub use conversion::ConversionStrategy;
+pub use conversion::{ConversionStrategy, convert};
 pub use path::FieldPath;
 pub use strategy::{CreateStrategy, DeleteStrategy, UpdateStrategy};
 pub use verb::Verb;
@@ -289,6 +289,11 @@ impl ResourceDefinition {
         } else {
             format!("{}.{}", self.plural, self.group)
         }
+    }
+
+    /// Whether its objects have another form than that into which versions are converted.
+    pub fn has_own_form(&self) -> bool {
+        matches!(self.conversion, ConversionStrategy::Functions { .. })
     }
 
     /// Whether its objects live in namespaces.

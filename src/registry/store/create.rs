@@ -11,6 +11,7 @@ use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
+use crate::api::resource::convert;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -144,9 +145,18 @@ impl RegistryStore {
         self.strategy.prepare_create(object, &uid, clock::now())
     }
 
-    /// Fills in what the writer left out, and removes duplicate owners (http.md 7, API-207).
+    /// Fills in what the writer left out, converts the object into the version of the hub, and
+    /// removes duplicate owners (http.md 7, API-207).
     pub(super) fn clean(&self, object: &mut Object, context: &RequestContext) {
-        if let Some(defaults) = self.definition().defaults {
+        let (own, hub) = (self.definition(), self.hub());
+        // Admission calls this again, when the object is one of the hub already.
+        if !self.is_hub() && object.api_version() == own.api_version() {
+            if let Some(defaults) = own.defaults {
+                defaults(object);
+            }
+            convert(object, own, hub);
+        }
+        if let Some(defaults) = hub.defaults {
             defaults(object);
         }
         for warning in deduplicate_owners(object) {

@@ -20,7 +20,7 @@ use super::strategy::Strategy;
 use crate::admission::Admission;
 use crate::api::object::Object;
 use crate::api::patch::Patch;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ResourceDefinition, convert};
 use crate::api::status::Status;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResource};
@@ -69,6 +69,8 @@ pub struct Written {
 
 /// The store of one version of a resource. It shares its storage with the other versions.
 pub struct RegistryStore {
+    definition: Arc<ResourceDefinition>,
+    /// That of the hub, as all objects are checked in its version.
     strategy: Strategy,
     codec: Codec,
     storages: ResourceStorage,
@@ -84,8 +86,9 @@ impl RegistryStore {
         options: StoreOptions,
     ) -> RegistryStore {
         RegistryStore {
-            strategy: Strategy::of(definition.clone()),
-            codec: Codec::new(definition),
+            strategy: Strategy::of(storages.resource.hub.clone()),
+            codec: Codec::new(storages.resource.hub.clone()),
+            definition,
             storages,
             options,
             removed: watch::Sender::new(false),
@@ -94,7 +97,7 @@ impl RegistryStore {
 
     /// The resource.
     pub fn definition(&self) -> &Arc<ResourceDefinition> {
-        self.strategy.definition()
+        &self.definition
     }
 
     /// What is stored, which other versions may share.
@@ -140,14 +143,27 @@ impl RegistryStore {
         object_key(self.definition(), at.namespace, at.name).map_err(bad_key)
     }
 
-    /// A cached object as a tree, in the version of this store.
+    /// The version in which objects are stored, checked and cached.
+    fn hub(&self) -> &Arc<ResourceDefinition> {
+        &self.stored_resource().hub
+    }
+
+    /// A cached object as a tree, in the version of the hub.
     fn tree(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
-        let mut object = object_of(cached).map_err(|error| Box::new(Status::internal(error)))?;
-        let definition = self.definition();
-        if !Arc::ptr_eq(definition, &self.stored_resource().hub) {
-            object.set_type(&definition.kind, &definition.api_version());
+        object_of(cached).map_err(|error| Box::new(Status::internal(error)))
+    }
+
+    /// An object of the hub in the version of this store.
+    fn in_version(&self, object: &Object) -> Object {
+        let mut object = object.clone();
+        if !self.is_hub() {
+            convert(&mut object, self.hub(), self.definition());
         }
-        Ok(object)
+        object
+    }
+
+    fn is_hub(&self) -> bool {
+        Arc::ptr_eq(self.definition(), self.hub())
     }
 
     fn fault(&self, error: StorageError, operation: FailedOperation, name: &str) -> Box<Status> {

@@ -277,6 +277,7 @@ impl Updating<'_> {
             UpdateSource::Replace(object) => return Ok(object.clone()),
             UpdateSource::Patch(patch) => patch,
         };
+        let stored = &self.store.in_version(stored);
         let Patched {
             mut object,
             unknown,

@@ -1,17 +1,19 @@
 //! The version that objects are shown in.
 //!
-//! The cache holds each object in one version, the hub of its stored resource. Versions of a stored
-//! resource differ in `apiVersion` only
-//! ([`ConversionStrategy`](crate::api::resource::ConversionStrategy)). The text of an object begins
-//! with `kind` and `apiVersion`. So an object in any version is the beginning of that version and a
-//! slice of the cached text.
+//! The cache holds each object in one version, the hub of its stored resource. Most versions differ
+//! from it in `apiVersion` only, with which the text of an object begins. So an object in such a
+//! version is the beginning of that version and a slice of the cached text. An object in a version
+//! with a form of its own is converted, each time that it is shown.
 
 use std::sync::Arc;
 
 use actors::engine::Revision;
 use actors::object::{CachedObject, revision_member};
+use serde_json::Value;
 
+use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
+use crate::storage::codec::encode_document;
 
 /// A version of a kind.
 pub(super) struct Version {
@@ -44,27 +46,65 @@ impl Version {
         &self.kind
     }
 
-    /// The length of an object.
+    /// Whether objects are converted before they are shown.
+    pub fn converts(&self) -> bool {
+        self.kind.has_own_form()
+    }
+
+    /// The length of an object, or what it was before it was converted.
     pub fn length(&self, object: &CachedObject) -> usize {
         self.head.len() + object.item_body().len()
     }
 
-    /// Writes an object.
-    pub fn write(&self, object: &CachedObject, out: &mut Vec<u8>) {
+    /// Writes an object. Returns false if it can't be converted, and has written nothing.
+    pub fn write(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
+        let begun = out.len();
         out.extend_from_slice(self.head.as_bytes());
-        out.extend_from_slice(object.item_body());
+        let is_written = self.write_members(object, out);
+        if !is_written {
+            out.truncate(begun);
+        }
+        is_written
     }
 
-    /// Writes an object with the `resourceVersion` of this revision.
-    pub fn write_at(&self, object: &CachedObject, at: Revision, out: &mut Vec<u8>) {
+    /// Writes the members of an object behind its type, and the brace at the end. Returns false if
+    /// it can't be converted, and has written nothing.
+    pub fn write_members(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
+        let body = object.item_body();
+        // A version with a form of its own may be the only one that is served.
+        if !self.converts() || object.has_types(self.head.as_bytes()) {
+            out.extend_from_slice(body);
+            return true;
+        }
+        let text = [b"{", body].concat();
+        let Ok(Value::Object(members)) = serde_json::from_slice(&text) else {
+            return false;
+        };
+        let mut converted = Object(members);
+        self.kind.conversion.from_hub(&mut converted);
+        converted.0.remove("kind");
+        converted.0.remove("apiVersion");
+        let encoded = encode_document(&converted.0);
+        // The opening brace stands before the type.
+        out.extend_from_slice(encoded.get(1..).unwrap_or_default());
+        true
+    }
+
+    /// Writes an object with the `resourceVersion` of this revision. Returns false if it can't be
+    /// converted.
+    pub fn write_at(&self, object: &CachedObject, at: Revision, out: &mut Vec<u8>) -> bool {
         if object.revision == at {
             return self.write(object, out);
+        }
+        if self.converts() {
+            return self.write(&object.at(at), out);
         }
         let (before, after) = object.around_revision();
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(before);
         out.extend_from_slice(&revision_member(at));
         out.extend_from_slice(after);
+        true
     }
 
     /// Writes an object that has nothing but this metadata document (WA-41).
@@ -81,7 +121,7 @@ fn empty_members(kind: &ResourceDefinition) -> String {
         schema.canonicalize(id, &mut members);
     }
     members.remove("metadata");
-    let mut text = serde_json::Value::Object(members).to_string();
+    let mut text = Value::Object(members).to_string();
     // Without the braces.
     text.pop();
     text.replace_range(..1, if text.len() > 1 { "," } else { "" });

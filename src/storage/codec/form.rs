@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{MediaType, NEVER_STORED, type_members, write_object, yaml};
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{ConversionStrategy, ResourceDefinition};
 
 /// A kind in a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,25 +43,52 @@ pub struct StoredForm {
     pub stored: TypeName,
     /// The type that objects are served as: their memory version (SF-44).
     pub served: TypeName,
-    /// The other types that the same objects may have been stored as: all versions, in all groups
-    /// that share the key prefix (SF-45).
-    pub read: Vec<TypeName>,
+    /// The types that the same objects may have been stored as, and how they are converted: all
+    /// versions, in all groups that share the key prefix (SF-45).
+    pub read: Vec<(TypeName, ConversionStrategy)>,
 }
 
 impl StoredForm {
     /// Whether this equals the canonical form.
     pub(super) fn is_canonical(&self, served: &TypeName) -> bool {
         let is_own = |name: &TypeName| name == served;
-        self.media_type == MediaType::Json && is_own(&self.stored) && self.read.iter().all(is_own)
+        self.media_type == MediaType::Json
+            && is_own(&self.stored)
+            && self.read.iter().all(|(name, _)| is_own(name))
     }
 
     /// Whether a value of this type is an object of the resource.
     pub(super) fn reads(&self, found: &TypeName) -> bool {
-        *found == self.stored || self.read.contains(found)
+        *found == self.stored || self.read.iter().any(|(name, _)| name == found)
+    }
+
+    fn conversion(&self, of: &TypeName) -> ConversionStrategy {
+        let mut read = self.read.iter();
+        let found = read.find(|(name, _)| name == of);
+        found.map_or(ConversionStrategy::TypeOnly, |(_, conversion)| *conversion)
+    }
+
+    /// Converts an object of a type that was stored into what is served, but for its type.
+    pub(super) fn to_served(&self, found: &TypeName, object: &mut Object) {
+        if *found != self.served {
+            self.conversion(found).to_hub(object);
+            self.conversion(&self.served).from_hub(object);
+        }
     }
 
     /// The bytes to store.
     pub(super) fn encode(&self, object: &Object) -> Vec<u8> {
+        let converted;
+        let (from, to) = (self.conversion(&self.served), self.conversion(&self.stored));
+        let object = if self.served == self.stored || from.is_type_only() && to.is_type_only() {
+            object
+        } else {
+            let mut object = object.clone();
+            from.to_hub(&mut object);
+            to.from_hub(&mut object);
+            converted = object;
+            &converted
+        };
         let TypeName { kind, api_version } = &self.stored;
         match self.media_type {
             MediaType::Json => {

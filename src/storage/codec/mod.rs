@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::api::object::Object;
-use crate::api::resource::{ConversionStrategy, ResourceDefinition};
+use crate::api::resource::ResourceDefinition;
 use fields::FieldCollector;
 
 mod fields;
@@ -164,11 +164,11 @@ impl Codec {
         self.served(key, revision, &object).map_err(unreadable)
     }
 
-    /// Decodes stored bytes of any form, in the version they are stored in.
+    /// Decodes stored bytes of any form, into the version served but for its type.
     fn recognise(&self, value: &[u8]) -> Result<Object, String> {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
-        let object = Object(recognise::recognise(value, media_type)?);
+        let mut object = Object(recognise::recognise(value, media_type)?);
         let found = TypeName {
             kind: object.kind().to_owned(),
             api_version: object.api_version().to_owned(),
@@ -178,7 +178,12 @@ impl Codec {
             || form.is_some_and(|form| form.reads(&found))
             || self.reads_version(&found);
         match is_known {
-            true => Ok(object),
+            true => {
+                if let Some(form) = form {
+                    form.to_served(&found, &mut object);
+                }
+                Ok(object)
+            }
             false => Err(format!("it is a {found}, not a {served}")),
         }
     }
@@ -190,7 +195,7 @@ impl Codec {
             .api_version
             .rsplit_once('/')
             .map_or("", |(group, _)| group);
-        self.definition.conversion == ConversionStrategy::TypeOnly
+        self.definition.conversion.is_type_only()
             && found.kind == self.definition.kind
             && group == self.definition.group
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::resource::SelectableField;
+use crate::api::resource::{ConversionStrategy, SelectableField};
 
 fn things() -> ResourceDefinition {
     ResourceDefinition {
@@ -123,7 +123,7 @@ fn form(media_type: MediaType) -> StoredForm {
         media_type,
         stored: TypeName::of(&things()),
         served: TypeName::of(&things()),
-        read: vec![TypeName::of(&things())],
+        read: vec![(TypeName::of(&things()), ConversionStrategy::TypeOnly)],
     }
 }
 
@@ -150,7 +150,9 @@ fn yaml_is_sorted_and_read_back_in_wire_form_kv_25_st_7() {
 fn another_version_is_stored_and_the_one_served_is_read_kv_24_sf_45() {
     let codec = Codec::new(things()).stored_as(StoredForm {
         stored: type_name("OldThing", "old.ex.com/v1beta1"),
-        read: vec![TypeName::of(&things()), type_name("Thing", "ex.com/v2")],
+        read: [TypeName::of(&things()), type_name("Thing", "ex.com/v2")]
+            .map(|name| (name, ConversionStrategy::TypeOnly))
+            .to_vec(),
         ..form(MediaType::Json)
     });
     let old = STORED.replace(

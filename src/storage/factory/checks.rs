@@ -6,7 +6,7 @@ use super::decision::Decision;
 use super::error::FactoryError;
 use super::options::{GroupResource, VersionOverride, named};
 use super::versions;
-use crate::api::resource::{ConversionStrategy, ResourceDefinition};
+use crate::api::resource::{FieldPath, ResourceDefinition};
 use crate::storage::codec::TypeName;
 
 /// All storage versions that do not exist, and all resources that cannot be converted.
@@ -53,16 +53,19 @@ pub(super) fn check_same_objects(
             difference,
         })
     };
-    let is_type_only = |row: &ResourceDefinition| row.conversion == ConversionStrategy::TypeOnly;
+    let converts = |row: &ResourceDefinition| row.conversion.is_supported();
+    let paths = |row: &ResourceDefinition| -> Vec<Vec<FieldPath>> {
+        let fields = row.selectable_fields.iter();
+        fields.map(|field| field.paths.clone()).collect()
+    };
     match definition {
         own if Arc::ptr_eq(own, hub) => Ok(()),
         own if own.kind != hub.kind => differs("their kinds differ"),
-        own if !is_type_only(own) || !is_type_only(hub) => differs("nothing converts between them"),
+        own if !converts(own) || !converts(hub) => differs("nothing converts between them"),
         own if own.key_prefix != hub.key_prefix => differs("their key prefixes differ"),
         own if own.scope != hub.scope => differs("only one of them is namespaced"),
-        own if own.selectable_fields != hub.selectable_fields => {
-            differs("their selectable fields differ")
-        }
+        // Versions may name the same fields differently.
+        own if paths(own) != paths(hub) => differs("their selectable fields differ"),
         _ => Ok(()),
     }
 }

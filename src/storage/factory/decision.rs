@@ -54,17 +54,17 @@ impl<'d> Decision<'d> {
         &self,
         chosen: &GroupResource,
         served: &ResourceDefinition,
-    ) -> Vec<TypeName> {
+    ) -> Vec<(TypeName, ConversionStrategy)> {
         let versions = self.versions(chosen).into_iter();
-        let mut known: Vec<TypeName> = versions.map(|row| TypeName::of(row)).collect();
-        known.retain(|stored| self.converts(stored, served));
+        let known = versions.map(|row| (TypeName::of(row), row.conversion));
         known
+            .filter(|(stored, _)| self.converts(stored, served))
+            .collect()
     }
 
     /// Whether a value of a stored type can be read as what a row serves.
     pub(super) fn converts(&self, stored: &TypeName, served: &ResourceDefinition) -> bool {
-        let is_convertible =
-            |row: &ResourceDefinition| row.conversion == ConversionStrategy::TypeOnly;
+        let is_convertible = |row: &ResourceDefinition| row.conversion.is_supported();
         let mut rows = self.definitions.iter();
         let mut stored_row = || rows.find(|row| TypeName::of(row) == *stored);
         TypeName::of(served) == *stored

@@ -41,8 +41,8 @@ pub(super) fn of(decision: &Decision<'_>, chosen: &GroupResource) -> Option<Grou
         .or_else(|| versions_of(decision, chosen).into_iter().next())
 }
 
-/// The version of a stored resource that caches hold: the one that is stored if it is served, else
-/// the first one.
+/// The version of a stored resource that caches hold: the one that is stored if it is served and
+/// has the common form, else the first one that has, else the first one.
 pub(super) fn hub<'d>(
     decision: &Decision<'d>,
     chosen: &GroupResource,
@@ -51,7 +51,10 @@ pub(super) fn hub<'d>(
     let is_stored = |row: &&Arc<ResourceDefinition>| Some(GroupVersion::of(row)) == stored;
     let versions = decision.versions(chosen);
     let mut rows = versions.iter().copied();
-    rows.find(is_stored).or_else(|| versions.first().copied())
+    let is_hub = |row: &&&Arc<ResourceDefinition>| !row.has_own_form();
+    let stored = rows.find(is_stored).filter(|row| !row.has_own_form());
+    let first = || versions.iter().find(is_hub).or(versions.first()).copied();
+    stored.or_else(first)
 }
 
 fn configured(decision: &Decision<'_>, resource: &GroupResource) -> Option<GroupVersion> {

@@ -28,8 +28,7 @@ impl Shape for ObjectShape {
     }
 
     fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
-        self.version.write(object, out);
-        true
+        self.version.write(object, out)
     }
 
     fn list_opening(&self, metadata: &ListMetadata) -> Vec<u8> {
@@ -39,16 +38,19 @@ impl Shape for ObjectShape {
 
     /// Items of a typed list have neither kind nor apiVersion (API-61).
     fn write_item(&self, object: &CachedObject, out: &mut Vec<u8>) {
+        let begun = out.len();
         out.push(b'{');
-        out.extend_from_slice(object.item_body());
+        if !self.version.write_members(object, out) {
+            out.truncate(begun);
+        }
     }
 
     fn item_length(&self, object: &CachedObject) -> Option<usize> {
-        Some(1 + object.item_body().len())
+        (!self.version.converts()).then(|| 1 + object.item_body().len())
     }
 
     fn kept_as(&self) -> Option<ItemForm> {
-        Some(ItemForm::Object)
+        (!self.version.converts()).then_some(ItemForm::Object)
     }
 
     fn write_event(
@@ -58,8 +60,7 @@ impl Shape for ObjectShape {
         _first: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        self.version.write_at(object, at, out);
-        true
+        self.version.write_at(object, at, out)
     }
 
     fn write_bookmark(

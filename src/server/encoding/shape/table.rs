@@ -99,12 +99,18 @@ impl TableShape {
         let Ok(tree) = codec::object_of(object) else {
             return false;
         };
+        let begun = out.len();
         self.write_cells(&tree, clock::now(), out);
         match self.include {
             IncludeObject::Metadata => {
                 write_partial_metadata(metadata_of(object), self.meta_version, out);
             }
-            IncludeObject::Object => self.version.write(object, out),
+            IncludeObject::Object => {
+                if !self.version.write(object, out) {
+                    out.truncate(begun);
+                    return false;
+                }
+            }
             IncludeObject::None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
