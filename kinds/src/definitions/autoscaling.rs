@@ -2,7 +2,7 @@
 
 use super::{names, typed, with_status};
 use crate::columns::autoscaling as columns;
-use api::resource::{ResourceDefinition, UpdateChecks};
+use api::resource::{ConversionStrategy, ResourceDefinition, UpdateChecks};
 
 /// HorizontalPodAutoscalers in one of their versions. Both are stored below the same keys.
 fn horizontalpodautoscalers(object_type: &'static str) -> ResourceDefinition {
@@ -10,6 +10,7 @@ fn horizontalpodautoscalers(object_type: &'static str) -> ResourceDefinition {
         short_names: names(&["hpa"]),
         categories: names(&["all"]),
         update_checks: UpdateChecks::Changes,
+        conversion: ConversionStrategy::TypeOnly,
         ..with_status(typed(
             object_type,
             "autoscaling",

@@ -5,8 +5,9 @@ use crate::columns::{core as columns, events as event_columns, nodes as node_col
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
 use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret, volumes};
 use api::resource::{
-    CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime, NameRule,
-    ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy, Verb,
+    ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
+    NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy,
+    Verb,
 };
 
 /// A resource of the group with the properties of most kinds.
@@ -187,6 +188,7 @@ pub fn events() -> ResourceDefinition {
         update_checks: UpdateChecks::None,
         create_on_update: true,
         propagation: DefaultPropagation::Unsupported,
+        conversion: ConversionStrategy::TypeOnly,
         lifetime: Lifetime::OfEvents,
         selectable_fields: vec![
             own("involvedObject.kind"),
@@ -198,8 +200,9 @@ pub fn events() -> ResourceDefinition {
             own("involvedObject.fieldPath"),
             own("reason"),
             own("reportingComponent"),
-            SelectableField::text("source", &["source.component", "reportingComponent"]),
             own("type"),
+            // Only this version has it, so it comes last.
+            SelectableField::text("source", &["source.component", "reportingComponent"]),
         ],
         columns: event_columns::events(),
         ..core("core.v1.Event", "events")

@@ -3,28 +3,38 @@
 use super::{names, typed};
 use crate::columns::events as columns;
 use api::resource::{
-    DefaultPropagation, Lifetime, ResourceDefinition, SelectableField, UpdateChecks,
+    ConversionStrategy, DefaultPropagation, Lifetime, ResourceDefinition, SelectableField,
+    UpdateChecks,
 };
 
 /// Events: the objects of `v1`, below the same keys, with stricter rules.
 pub fn events() -> ResourceDefinition {
+    // The paths are those of `v1`, in which events are cached.
     let own = |label: &str| SelectableField::text(label, &[label]);
+    let regarding = |name: &str| {
+        let (label, path) = (
+            format!("regarding.{name}"),
+            format!("involvedObject.{name}"),
+        );
+        SelectableField::text(&label, &[&path])
+    };
     ResourceDefinition {
         short_names: names(&["ev"]),
         update_checks: UpdateChecks::Changes,
         create_on_update: true,
         propagation: DefaultPropagation::Unsupported,
+        conversion: ConversionStrategy::TypeOnly,
         lifetime: Lifetime::OfEvents,
         selectable_fields: vec![
-            own("regarding.kind"),
-            own("regarding.namespace"),
-            own("regarding.name"),
-            own("regarding.uid").indexed(),
-            own("regarding.apiVersion"),
-            own("regarding.resourceVersion"),
-            own("regarding.fieldPath"),
+            regarding("kind"),
+            regarding("namespace"),
+            regarding("name"),
+            regarding("uid").indexed(),
+            regarding("apiVersion"),
+            regarding("resourceVersion"),
+            regarding("fieldPath"),
             own("reason"),
-            own("reportingController"),
+            SelectableField::text("reportingController", &["reportingComponent"]),
             own("type"),
         ],
         columns: columns::events(),
