@@ -134,6 +134,6 @@ mod tests {
         assert_eq!(all.len(), KNOWN.lines().count());
         let stages = ["alpha", "beta", "ga", "deprecated"];
         assert!(all.iter().all(|gate| stages.contains(&gate.stage)));
-        assert!(all.is_sorted_by_key(|gate| gate.name.to_lowercase()));
+        assert!(all.is_sorted_by_key(|gate| gate.name));
     }
 }

@@ -283,7 +283,7 @@ settings! {
         /// APIs that are served or not, separated by commas: api/all=false, batch/v1=false,
         /// apps/v1/daemonsets=false, v1=true for the core group. What is said of a resource counts
         /// more than what is said of its version, and that more than what is said of all.
-        /// [default: none; all are served]
+        /// [default: none]
         runtime_config: RuntimeConfig ["APIS"] = RuntimeConfig::default();
 
         /// Feature gates of kube-apiserver, as Name=true, separated by commas. Names that 1.36 has

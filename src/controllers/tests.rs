@@ -66,7 +66,11 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
         .await
         .expect("created");
     let body = r#"{"metadata":{"name":"a"}}"#;
-    for row in built_in().iter().filter(|row| row.is_namespaced()) {
+    // Other versions and groups of an object are the same object.
+    let rows = built_in().into_iter();
+    let rows = rows.filter(|row| row.is_namespaced() && !row.has_own_form());
+    let rows: Vec<_> = rows.collect();
+    for row in &rows {
         for namespace in ["d", "e"] {
             let created = fixture
                 .create(&row.qualified(), Some(namespace), body)
@@ -77,7 +81,7 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
     delete(&fixture, "namespaces", None, "d").await;
     assert_eq!(emptied(&fixture, "d").await, Progress::Done);
     assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
-    for row in built_in().iter().filter(|row| row.is_namespaced()) {
+    for row in &rows {
         assert!(
             fixture.names(&row.qualified(), Some("d")).await.is_empty(),
             "{}",

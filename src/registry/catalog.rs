@@ -362,7 +362,11 @@ mod tests {
         let catalog = Fixture::over(|storages| storages).registry.current();
         let groups = catalog.groups();
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
-        assert_eq!(names, GROUPS);
+        // Groups without anything stored come with their resources.
+        let stored = GROUPS
+            .iter()
+            .filter(|name| !name.starts_with("auth") || **name == "autoscaling");
+        assert!(names.iter().eq(stored));
         let versions = groups.iter().flat_map(|group| &group.versions);
         let listed: usize = versions.map(|version| version.resources.len()).sum();
         assert_eq!(listed, rows.len());
@@ -389,6 +393,11 @@ mod tests {
         for (at, one) in rows.iter().enumerate() {
             for other in rows.iter().skip(at + 1) {
                 let slashed = |d: &ResourceDefinition| format!("{}/", d.key_prefix);
+                // Versions and cohabiting groups are the same objects.
+                let are_converted = one.conversion.is_supported();
+                if are_converted && one.kind == other.kind && slashed(one) == slashed(other) {
+                    continue;
+                }
                 assert!(!slashed(one).starts_with(&slashed(other)), "{}", one.plural);
                 assert!(!slashed(other).starts_with(&slashed(one)), "{}", one.plural);
             }
@@ -401,7 +410,7 @@ mod tests {
     /// demand.
     #[test]
     fn each_field_that_a_kind_is_selected_by_is_a_topic() {
-        let fields = |plural: &str| match plural {
+        let fields = |qualified: &str| match qualified {
             "pods" => {
                 "spec.nodeName spec.host spec.restartPolicy spec.schedulerName \
                  spec.serviceAccountName spec.hostNetwork status.phase status.podIP \
@@ -414,12 +423,17 @@ mod tests {
             "events" => {
                 "involvedObject.kind involvedObject.namespace involvedObject.name \
                  involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion \
-                 involvedObject.fieldPath reason reportingComponent source type"
+                 involvedObject.fieldPath reason reportingComponent type source"
+            }
+            "events.events.k8s.io" => {
+                "regarding.kind regarding.namespace regarding.name regarding.uid \
+                 regarding.apiVersion regarding.resourceVersion regarding.fieldPath reason \
+                 reportingController type"
             }
             _ => "",
         };
         for row in built_in() {
-            let labels: Vec<&str> = fields(&row.plural).split_whitespace().collect();
+            let labels: Vec<&str> = fields(&row.qualified()).split_whitespace().collect();
             let known = row.selectable_fields.iter();
             let known: Vec<&str> = known.map(|field| field.label.as_str()).collect();
             assert_eq!(known, labels, "{}", row.plural);
@@ -441,9 +455,12 @@ mod tests {
     fn rows_are_consistent() {
         let mut names = HashSet::new();
         for row in built_in() {
-            let own = [row.plural.clone(), row.singular.clone()];
-            let mut all = own.into_iter().chain(row.short_names.iter().cloned());
-            let is_new = all.all(|name| names.insert((row.group.clone(), name)));
+            // The singular of endpoints is its plural.
+            let singular = Some(&row.singular).filter(|singular| **singular != row.plural);
+            let own = [&row.plural].into_iter().chain(singular);
+            let mut all = own.chain(&row.short_names);
+            let version = (row.group.clone(), row.version.clone());
+            let is_new = all.all(|name| names.insert((version.clone(), name.clone())));
             assert!(is_new, "{}", row.plural);
             assert!(row.verbs.is_sorted());
             assert!(row.subresources.is_sorted_by_key(|s| s.name.as_str()));

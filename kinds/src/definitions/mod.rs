@@ -41,7 +41,8 @@ const KEPT_METADATA: [&str; 6] = [
     "metadata.ownerReferences",
 ];
 
-/// Every built-in resource, by group in the order of discovery (API-28) and by name within a group.
+/// Every built-in resource, by group in the order of discovery (API-28), and by name and version within a
+/// group.
 /// The order of groups decides which group an ambiguous short name means.
 pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     let rows = [
@@ -67,8 +68,8 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
         apps::replicasets(),
         apps::statefulsets(),
         events::events(),
-        autoscaling::horizontalpodautoscalers_v2(),
         autoscaling::horizontalpodautoscalers_v1(),
+        autoscaling::horizontalpodautoscalers_v2(),
         batch::cronjobs(),
         batch::jobs(),
         certificates::certificatesigningrequests(),

@@ -154,7 +154,13 @@ fn checks_of(record: &Value) -> (UpdateChecks, bool) {
 #[test]
 fn the_paths_of_rows_exist() {
     for row in built_in() {
-        let (schema, id) = row.object_type.found().expect("a known type");
+        // Rows name paths of the version in which objects are cached.
+        let rows = built_in();
+        let mut hubs = rows
+            .iter()
+            .filter(|other| other.key_prefix == row.key_prefix);
+        let hub = hubs.find(|other| !other.has_own_form()).unwrap_or(&row);
+        let (schema, id) = hub.object_type.found().expect("a known type");
         let generation = match &row.generation {
             GenerationRule::None => &[],
             GenerationRule::OnChangeOf(paths) | GenerationRule::FromAbsentOnChangeOf(paths) => {
