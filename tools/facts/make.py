@@ -272,7 +272,7 @@ class Facts:
         if field["inline"]:
             if field["type"].endswith("/meta/v1.TypeMeta"):
                 return []
-            return [f"  inline {self.written(field['type'], package)}"]
+            return [f"  {field['number'] or '-'} inline {self.written(field['type'], package)}"]
         if not field["name"] or field["name"] == "-":
             return []
         markers = field["markers"]

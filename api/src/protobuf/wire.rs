@@ -5,7 +5,7 @@ use super::{ProtobufError, malformed};
 /// The content of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'b> {
-    /// A number.
+    /// A number; the bits of one with a fraction.
     Number(u64),
     /// Text, bytes or a message.
     Bytes(&'b [u8]),
@@ -31,6 +31,14 @@ impl<'b> Reader<'b> {
             u32::try_from(tag >> 3).map_err(|_| malformed("a field number is too large"))?;
         let piece = match tag & 7 {
             0 => Piece::Number(self.number()?),
+            1 => {
+                let (bytes, rest) = self
+                    .rest
+                    .split_first_chunk::<8>()
+                    .ok_or_else(|| malformed("it is cut off"))?;
+                self.rest = rest;
+                Piece::Number(u64::from_le_bytes(*bytes))
+            }
             2 => {
                 let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
                 if length > self.rest.len() {

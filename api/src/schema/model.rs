@@ -43,6 +43,8 @@ pub struct Field {
     /// The Go fields through which the struct has it, if it is a field of an embedded struct:
     /// `ProbeHandler.`. They are in the path of refusals.
     pub embedded_in: String,
+    /// The numbers in protobuf of these Go fields, which are messages of their own there.
+    pub embedded_numbers: Vec<u32>,
     /// Its place among the fields as they are declared, from 0.
     pub position: usize,
     /// Its number in protobuf. `None` for types that have no form in protobuf.

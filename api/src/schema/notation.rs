@@ -33,7 +33,8 @@
 //! | `default=TCP` | the value that counts if none is given |
 //! | `discriminator` | it says which other field is set |
 //!
-//! `inline` instead of number and name means the fields of another struct. Types are written as in
+//! `inline` instead of a name means the fields of another struct, which is a message with this number
+//! in protobuf. Types are written as in
 //! Go, with the package in front if it is another one: `*int32`, `[]core.v1.Container`,
 //! `map[string]quantity`.
 
@@ -185,7 +186,7 @@ struct Resolver<'r, 't> {
 impl Resolver<'_, '_> {
     fn resolved(&self, text: &StructText<'_>) -> Result<Struct, NotationError> {
         let mut fields = Vec::new();
-        self.add_fields(text, "", &mut fields, 0)?;
+        self.add_fields(text, &Embedding::default(), &mut fields, 0)?;
         fields.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Struct {
             package: text.package.to_owned(),
@@ -214,35 +215,37 @@ impl Resolver<'_, '_> {
     fn add_fields(
         &self,
         text: &StructText<'_>,
-        embedded_in: &str,
+        embedding: &Embedding,
         fields: &mut Vec<Field>,
         depth: usize,
     ) -> Result<(), NotationError> {
         for line in &text.lines {
             let refuse = |problem| fault(text.package, line, problem);
             match line.as_slice() {
-                ["inline", of] => {
+                [number, "inline", of] => {
+                    let number = numbered(number).ok_or_else(|| refuse("no number"))?;
                     let inlined = self.struct_text(of, text.package);
                     let inlined = inlined.ok_or_else(|| refuse("an unknown type"))?;
                     if depth == DEPTH_MAX {
                         return Err(refuse("a type within itself"));
                     }
-                    let within = format!("{embedded_in}{}.", inlined.name);
+                    let within = Embedding {
+                        path: format!("{}{}.", embedding.path, inlined.name),
+                        numbers: embedding.numbers.iter().copied().chain(number).collect(),
+                    };
                     self.add_fields(inlined, &within, fields, depth + 1)?;
                 }
                 [number, name, of, words @ ..] => {
                     let of = self.of(of, text.package, 0);
                     let of = of.ok_or_else(|| refuse("an unknown type"))?;
-                    let number = match *number {
-                        "-" => None,
-                        number => Some(number.parse().map_err(|_| refuse("no number"))?),
-                    };
+                    let number = numbered(number).ok_or_else(|| refuse("no number"))?;
                     let field = field(number, name, of, words);
                     let field = field.ok_or_else(|| refuse("an unknown word"))?;
                     let position = fields.len();
                     fields.push(Field {
                         position,
-                        embedded_in: embedded_in.to_owned(),
+                        embedded_in: embedding.path.clone(),
+                        embedded_numbers: embedding.numbers.clone(),
                         ..field
                     });
                 }
@@ -297,6 +300,21 @@ impl Resolver<'_, '_> {
         }
         let id = self.by_name.get(&whole)?;
         Some(plain(Shape::Struct(*id), shown))
+    }
+}
+
+/// Where a struct is inlined: the Go fields down to it, and their numbers.
+#[derive(Default)]
+struct Embedding {
+    path: String,
+    numbers: Vec<u32>,
+}
+
+/// A number in protobuf, or `None` within for `-`.
+fn numbered(word: &str) -> Option<Option<u32>> {
+    match word {
+        "-" => Some(None),
+        word => word.parse().ok().map(Some),
     }
 }
 
@@ -388,6 +406,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
     let mut field = Field {
         name: name.to_owned(),
         embedded_in: String::new(),
+        embedded_numbers: Vec::new(),
         position: 0,
         number,
         of,
@@ -462,7 +481,7 @@ mod tests {
         name Mode string enum \"\"|One|Two or more\n\
         name Sizes map[Mode]quantity\n\n\
         type Thing kind\n  1 metadata meta.v1.ObjectMeta\n  2 spec *Spec always required\n\n\
-        type Spec map=atomic\n  1 mode *Mode\n  inline Common\n\
+        type Spec map=atomic\n  1 mode *Mode\n  2 inline Common\n\
         \x20 3 parts []*Part list=map(name,kind) patch=merge,retainKeys(name)\n\
         \x20 - sizes Sizes map=granular\n\n\
         type Common\n  2 count int32 default=3\n\n\
@@ -516,7 +535,7 @@ mod tests {
             ("package a.v1\n  1 x string", "a field without a type"),
             ("package a.v1\nkind X", "no word of the notation"),
             ("package a.v1\ntype X\n  1 x Y", "an unknown type"),
-            ("package a.v1\ntype X\n  inline Y", "an unknown type"),
+            ("package a.v1\ntype X\n  1 inline Y", "an unknown type"),
             ("package a.v1\ntype X\n  one x string", "no number"),
             (
                 "package a.v1\ntype X\n  1 x string often",
@@ -541,7 +560,7 @@ mod tests {
                 "package a.v1\nname X string\nname X bool",
                 "a name that is there already",
             ),
-            ("package a.v1\ntype X\n  inline X", "a type within itself"),
+            ("package a.v1\ntype X\n  - inline X", "a type within itself"),
             ("package a.v1\nname Y Y\ntype X\n  1 x Y", "an unknown type"),
         ] {
             let error = Schema::read(&[text]).unwrap_err();

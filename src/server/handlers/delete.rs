@@ -7,6 +7,7 @@ use super::{Answered, RequestScope, capability};
 use crate::api::decode::BodyFormat;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
+use crate::kinds::types::TYPES;
 use crate::registry::store::Answer;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
@@ -54,7 +55,7 @@ pub(super) async fn options(
     let is_large = document.is_large();
     let query = scope.query.clone();
     let parsing = async move {
-        let (body, format) = document.into_text("v1", "DeleteOptions")?;
+        let (body, format) = document.into_text("v1", "DeleteOptions", &TYPES)?;
         DeleteOptions::parse(&query, &body, format)
     };
     scope.carry_out(is_large, parsing).await

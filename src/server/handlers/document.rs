@@ -10,6 +10,7 @@ use crate::api::protobuf::{self, ProtobufError};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusReason};
 use crate::api::warnings::Warnings;
+use crate::schema::Schema;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::BodyForm;
 
@@ -37,7 +38,9 @@ impl Document {
         validation: FieldValidation,
         warnings: &Warnings,
     ) -> Result<Object, Box<Status>> {
-        let (body, format) = self.into_text(&definition.api_version(), &definition.kind)?;
+        let schema = definition.object_type.schema;
+        let (version, kind) = (definition.api_version(), &definition.kind);
+        let (body, format) = self.into_text(&version, kind, schema)?;
         let decoded = decode_object(&body, format, definition)?;
         judge(&decoded.faults, validation, warnings, |error| {
             let kind = &definition.kind;
@@ -49,16 +52,18 @@ impl Document {
         Ok(decoded.object)
     }
 
-    /// The body as text. Protobuf becomes JSON, with this version and kind unless it names others.
+    /// The body as text. Protobuf becomes JSON by the schema of its kind, with this version and kind
+    /// unless it names others.
     pub(super) fn into_text(
         self,
         version: &str,
         kind: &str,
+        schema: &Schema,
     ) -> Result<(Bytes, BodyFormat), Box<Status>> {
         let Document { body, form } = self;
         match form {
             BodyForm::Text(format) => Ok((body, format)),
-            BodyForm::Protobuf => match protobuf::to_json(&body, version, kind) {
+            BodyForm::Protobuf => match protobuf::to_json(&body, version, kind, schema) {
                 Ok(json) => Ok((json.into(), BodyFormat::Json)),
                 Err(error @ ProtobufError::Malformed(_)) => {
                     Err(Box::new(Status::bad_request(error.to_string())))

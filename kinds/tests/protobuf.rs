@@ -1,0 +1,166 @@
+//! Bodies in protobuf of the built-in kinds, read by their schemas.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::Read as _;
+
+use api::decode::type_value;
+use api::protobuf::{ProtobufError, to_json};
+use api::schema::ObjectType;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kinds::types::TYPES;
+use serde_json::{Value, json};
+
+/// Answers of kube-apiserver 1.36: the same objects as JSON and as protobuf.
+const GOLDEN: &str = include_str!("../recorded/protobuf.json");
+
+/// Objects with every field set, as JSON and as protobuf: the data by which Kubernetes tests its
+/// own codecs.
+const EVERY_FIELD: &[u8] = include_bytes!("../recorded/every-field.json.gz");
+
+/// The first bytes of a protobuf body.
+const MAGIC: &[u8] = b"k8s\0";
+
+fn envelope(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let types = [piece(1, version.as_bytes()), piece(2, kind.as_bytes())].concat();
+    [MAGIC.to_vec(), piece(1, &types), piece(2, raw)].concat()
+}
+
+/// An encoded field. Its number and length are small enough for one byte each.
+fn piece(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).expect("a short text");
+    assert!(length < 0x80 && number < 16);
+    [&[number << 3 | 2, length], bytes].concat()
+}
+
+fn read(body: &[u8]) -> Result<Value, ProtobufError> {
+    to_json(body, "v1", "ConfigMap", &TYPES)
+        .map(|json| serde_json::from_slice(&json).expect("a document"))
+}
+
+#[test]
+fn objects_read_as_kube_apiserver_writes_them_api_58() {
+    let golden: Vec<Value> = serde_json::from_str(GOLDEN).expect("test data");
+    assert!(golden.len() >= 7);
+    for example in golden {
+        let packed = example["protobuf"].as_str().expect("base64");
+        let body = STANDARD.decode(packed).expect("base64");
+        let document = read(&body).expect("it is read");
+        assert_eq!(typed(&document), typed(&example["json"]));
+    }
+}
+
+/// An object of a built-in kind as it is stored: both forms are decoded by the schema.
+fn typed(document: &Value) -> Value {
+    let kind = document["kind"].as_str().expect("a kind");
+    let version = document["apiVersion"].as_str().expect("a version");
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let mut structs = TYPES.structs();
+    let of = structs.find(|of| {
+        of.kind.as_ref().is_some_and(|name| {
+            (&*name.kind, &*name.group, &*name.version) == (kind, group, version)
+        })
+    });
+    let of = of.unwrap_or_else(|| panic!("no type for {document}"));
+    let name: &'static str = format!("{}.{}", of.package, of.name).leak();
+    let object_type = ObjectType {
+        schema: &TYPES,
+        name,
+    };
+    let read = type_value(document, object_type).expect("it is no deeper than it may be");
+    assert_eq!((&read.refusal, &*read.faults), (&None, &[][..]), "{name}");
+    let (schema, id) = object_type.found().expect("found above");
+    let mut value = read.value;
+    schema.canonicalize(id, value.as_object_mut().expect("an object"));
+    value
+}
+
+/// API-58: each field of each kind has its number and its form.
+#[test]
+fn every_field_is_read() {
+    let mut text = String::new();
+    let mut reader = flate2::read::GzDecoder::new(EVERY_FIELD);
+    reader.read_to_string(&mut text).expect("compressed text");
+    let examples: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    assert!(examples.len() > 80);
+    for example in examples {
+        let packed = example["protobuf"].as_str().expect("base64");
+        let body = STANDARD.decode(packed).expect("base64");
+        let json = to_json(&body, "", "", &TYPES);
+        let json = json.unwrap_or_else(|error| panic!("{}: {error}", example["json"]["kind"]));
+        let document: Value = serde_json::from_slice(&json).expect("a document");
+        assert_eq!(typed(&document), typed(&example["json"]));
+    }
+}
+
+#[test]
+fn kind_and_version_are_filled_in_when_absent_api_88() {
+    let name = piece(1, &piece(1, b"a"));
+    let body = [MAGIC.to_vec(), piece(2, &name)].concat();
+    assert_eq!(
+        read(&body),
+        Ok(json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})),
+    );
+}
+
+#[test]
+fn zero_values_are_left_out_unless_they_say_something() {
+    // What is left out is a matter of the schema, by which the document is decoded next.
+    let immutable = [0x20, 0];
+    let metadata = piece(1, &[piece(1, b"a"), piece(3, b""), vec![0x38, 0]].concat());
+    let raw = [metadata.as_slice(), &immutable].concat();
+    let document = read(&envelope("v1", "ConfigMap", &raw)).expect("it is read");
+    let kept = json!({
+        "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "immutable": false,
+    });
+    assert_eq!(typed(&document), typed(&kept));
+}
+
+#[test]
+fn delete_options_are_read_api_83() {
+    let raw = [
+        vec![0x08, 30],
+        piece(2, &piece(1, b"u")),
+        piece(4, b"Background"),
+        piece(5, b"All"),
+    ];
+    assert_eq!(
+        read(&envelope("v1", "DeleteOptions", &raw.concat())),
+        Ok(json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 30,
+            "preconditions": {"uid": "u"}, "propagationPolicy": "Background", "dryRun": ["All"],
+        })),
+    );
+}
+
+#[test]
+fn what_is_not_known_is_refused_and_never_dropped() {
+    let unknown_field = envelope("v1", "ConfigMap", &piece(15, b"x"));
+    let unknown_kind = envelope("v1", "Knot", b"");
+    for body in [unknown_field, unknown_kind] {
+        assert!(matches!(read(&body), Err(ProtobufError::Unsupported(_))));
+    }
+}
+
+#[test]
+fn garbage_is_refused_api_89() {
+    let whole = envelope("v1", "ConfigMap", &piece(1, &piece(1, b"name")));
+    for cut in 1..whole.len() {
+        // A body that is cut anywhere is refused or gives a smaller object. It never causes a
+        // panic.
+        if let Ok(document) = read(&whole[..cut]) {
+            assert_eq!(document["kind"], "ConfigMap");
+        }
+    }
+    let long_number = [MAGIC, &[0xff; 20]].concat();
+    let wrong_type = envelope("v1", "ConfigMap", &[0x08, 1]);
+    let no_text = envelope("v1", "ConfigMap", &piece(1, &piece(1, &[0xff])));
+    let text = b"{\"metadata\":{}}".to_vec();
+    let group = [MAGIC, &[0x0b]].concat();
+    for body in [long_number, wrong_type, no_text, text, group, Vec::new()] {
+        assert!(
+            matches!(read(&body), Err(ProtobufError::Malformed(_))),
+            "{body:?}"
+        );
+    }
+}
