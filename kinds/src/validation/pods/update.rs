@@ -346,4 +346,16 @@ mod tests {
         let cases = include_str!("../../../recorded/pod_ephemeral_containers.json");
         check(cases, validate_pod_ephemeral_containers_update);
     }
+
+    #[test]
+    fn changes_of_statuses_are_refused_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_status.json");
+        check(cases, super::super::status::validate_pod_status_update);
+    }
+
+    #[test]
+    fn changes_of_resources_are_refused_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_resize.json");
+        check(cases, super::super::resize::validate_pod_resize);
+    }
 }
