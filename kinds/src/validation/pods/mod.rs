@@ -157,6 +157,8 @@ pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults
     scheduling::validate_tolerations(&spec.member("tolerations"), faults);
     names::validate_host_aliases(&spec.member("hostAliases"), faults);
     validate_classes(spec, faults);
+    let overhead = spec.member("overhead");
+    containers::resources::validate_overhead(&overhead, &overhead, faults);
     os::validate_os(spec, faults);
     containers::env::validate_file_key_volumes(spec, &volumes, faults);
 }
