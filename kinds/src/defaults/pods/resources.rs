@@ -157,7 +157,8 @@ pub fn amounts(container: &Members, list: &str) -> Amounts {
         .collect()
 }
 
-fn add(total: &mut Amounts, more: &Amounts) {
+/// Adds amounts to others.
+pub fn add(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = match total.get(name) {
             Some(before) => before.plus(*amount),

@@ -320,3 +320,38 @@ fn is_windows_label(label: &str) -> bool {
         && !label.starts_with('-')
         && !label.ends_with('-')
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn faults(context: serde_json::Value) -> Vec<String> {
+        let mut faults = Faults::new();
+        let context = Field::named("securityContext", Some(&context));
+        validate_security_context(&context, true, &mut faults);
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    /// These are not recorded: the server of the recordings refuses all privileged containers.
+    #[test]
+    fn privileged_containers_may_gain_privileges() {
+        assert!(faults(json!({"privileged": true})).is_empty());
+        let faults = faults(json!({"privileged": true, "allowPrivilegeEscalation": false}));
+        let expected = "securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\
+             \"SELinuxOptions\":null,\"WindowsOptions\":null,\"RunAsUser\":null,\
+             \"RunAsGroup\":null,\"RunAsNonRoot\":null,\"ReadOnlyRootFilesystem\":null,\
+             \"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\"SeccompProfile\":null,\
+             \"AppArmorProfile\":null}: cannot set `allowPrivilegeEscalation` to false and \
+             `privileged` to true";
+        assert_eq!(faults, [expected]);
+    }
+
+    #[test]
+    fn credentials_of_windows_are_bounded() {
+        let of = |size| json!({"windowsOptions": {"gmsaCredentialSpec": "x".repeat(size)}});
+        assert!(faults(of(64 * 1024)).is_empty());
+        assert_eq!(faults(of(64 * 1024 + 1)).len(), 1);
+    }
+}

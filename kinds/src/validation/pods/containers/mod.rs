@@ -241,11 +241,10 @@ fn not_found(field: &Field<'_>) -> FieldError {
 mod tests {
     use api::object::Object;
 
+    use super::*;
     use crate::defaults;
     use crate::recorded::{self, Functions};
-    use crate::validation::Faults;
     use crate::validation::pods::{validate_pod, validate_pod_template_spec};
-    use api::field::Field;
 
     fn fill_in_template(object: &mut Object) {
         let template = defaults::member(&mut object.0, "template");

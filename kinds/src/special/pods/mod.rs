@@ -1,0 +1,169 @@
+//! Pods: what the server decides of new ones, and their grace period (http.md 6.2, API-112).
+
+mod app_armor;
+mod label_keys;
+mod quality;
+
+use serde_json::{Value, json};
+
+use api::object::Object;
+use api::object::put;
+
+/// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+
+/// A new pod is pending, whatever status the body has (http.md 6.2). Its selectors name the values
+/// of its labels, and profiles in its annotations become fields.
+pub fn prepare_create(object: &mut Object) {
+    let mut status = json!({"phase": "Pending", "qosClass": quality::quality_of_service(object)});
+    let gates = object.at(&["spec", "schedulingGates"]);
+    let is_gated = gates
+        .and_then(Value::as_array)
+        .is_some_and(|gates| !gates.is_empty());
+    if let (true, Some(status)) = (is_gated, status.as_object_mut()) {
+        status.insert("conditions".to_owned(), json!([gated(object)]));
+    }
+    put(object, &["status"], status);
+    label_keys::apply(object);
+    app_armor::apply(object);
+}
+
+/// The condition of a pod that waits for something before it can be scheduled.
+fn gated(object: &Object) -> Value {
+    json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "lastTransitionTime": object.text(&["metadata", "creationTimestamp"]),
+        "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+    })
+}
+
+/// The grace period is zero when the pod is on no node or has ended.
+pub fn grace(object: &Object, asked: Option<i64>) -> i64 {
+    let ended = matches!(object.text(&["status", "phase"]), "Succeeded" | "Failed");
+    if ended || object.text(&["spec", "nodeName"]).is_empty() {
+        return 0;
+    }
+    let own = object.at(&["spec", "terminationGracePeriodSeconds"]);
+    let own = own.and_then(Value::as_i64).unwrap_or(DEFAULT_GRACE_SECONDS);
+    match asked.unwrap_or(own) {
+        negative if negative < 0 => 1,
+        seconds => seconds,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(value: Value) -> Object {
+        let Value::Object(members) = value else {
+            panic!("an object");
+        };
+        let mut object = Object(members);
+        prepare_create(&mut object);
+        object
+    }
+
+    /// As kube-apiserver 1.36 answers.
+    #[test]
+    fn a_gated_pod_says_so() {
+        let pod = prepared(json!({
+            "metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"containers": [{"name": "c"}], "schedulingGates": [{"name": "g"}]},
+            "status": {"phase": "Running"},
+        }));
+        let status = json!({
+            "phase": "Pending",
+            "qosClass": "BestEffort",
+            "conditions": [{
+                "type": "PodScheduled",
+                "status": "False",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }],
+        });
+        assert_eq!(pod.at(&["status"]), Some(&status));
+    }
+
+    #[test]
+    fn selectors_name_the_values_of_the_labels_of_the_pod() {
+        let keys = json!({"labelSelector": {}, "matchLabelKeys": ["a", "q"],
+            "mismatchLabelKeys": ["b"]});
+        let pod = prepared(json!({
+            "metadata": {"labels": {"a": "1", "b": "2"}},
+            "spec": {
+                "affinity": {
+                    "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                        {"weight": 1, "podAffinityTerm": keys.clone()},
+                    ]},
+                    "podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [keys],
+                    },
+                },
+                "topologySpreadConstraints": [
+                    {"labelSelector": {"matchExpressions": [{"key": "z", "operator": "Exists"}]},
+                     "matchLabelKeys": ["b"]},
+                    {"matchLabelKeys": ["b"]},
+                ],
+            },
+        }));
+        let is_one = json!({"key": "a", "operator": "In", "values": ["1"]});
+        let is_not_two = json!({"key": "b", "operator": "NotIn", "values": ["2"]});
+        let both = json!({"matchExpressions": [is_one, is_not_two]});
+        let affinity = pod.at(&["spec", "affinity"]).unwrap();
+        let preferred = &affinity["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(preferred[0]["podAffinityTerm"]["labelSelector"], both);
+        let required =
+            &affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(required[0]["labelSelector"], both);
+        let spread = pod.at(&["spec", "topologySpreadConstraints"]).unwrap();
+        let expected = json!({"matchExpressions": [
+            {"key": "z", "operator": "Exists"},
+            {"key": "b", "operator": "In", "values": ["2"]},
+        ]});
+        assert_eq!(spread[0]["labelSelector"], expected);
+        assert_eq!(spread[1].get("labelSelector"), None);
+    }
+
+    #[test]
+    fn profiles_in_annotations_become_fields() {
+        let annotation =
+            |name: &str| format!("container.apparmor.security.beta.kubernetes.io/{name}");
+        let profile = |kind: &str| json!({"appArmorProfile": {"type": kind}});
+        let mut body = json!({
+            "metadata": {"annotations": {
+                annotation("c"): "runtime/default",
+                annotation("d"): "unconfined",
+                annotation("e"): "localhost/x",
+                annotation("f"): "localhost/",
+                annotation("g"): "unconfined",
+            }},
+            "spec": {
+                "securityContext": profile("RuntimeDefault"),
+                "containers": [{"name": "c"}, {"name": "d"}, {"name": "e"}, {"name": "f"},
+                    {"name": "g", "securityContext": profile("RuntimeDefault")}],
+            },
+        });
+        let contexts = |pod: &Object| -> Vec<Value> {
+            let containers = pod.at(&["spec", "containers"]).and_then(Value::as_array);
+            let containers = containers.unwrap().iter();
+            containers
+                .map(|container| container["securityContext"].clone())
+                .collect()
+        };
+        let local = json!({"appArmorProfile": {"type": "Localhost", "localhostProfile": "x"}});
+        let expected = [
+            Value::Null,
+            profile("Unconfined"),
+            local,
+            Value::Null,
+            profile("RuntimeDefault"),
+        ];
+        assert_eq!(contexts(&prepared(body.clone())), expected);
+        body["spec"]["os"] = json!({"name": "windows"});
+        assert_eq!(contexts(&prepared(body))[1], Value::Null);
+    }
+}
