@@ -2,11 +2,12 @@
 //!
 //! This crate owns a definition for each built-in resource ([`definitions`]), the types of their
 //! objects ([`types`]), what the server fills in ([`defaults`]), what it refuses ([`validation`]),
-//! what Tables show ([`columns`]), and the special cases of single kinds ([`special`]). Objects
-//! enter, changed objects, field errors and cells leave. This crate must not know requests, storage
-//! or I/O.
+//! what Tables show ([`columns`]), how versions follow from each other ([`convert`]), and the
+//! special cases of single kinds ([`special`]). Objects enter, changed objects, field errors and
+//! cells leave. This crate must not know requests, storage or I/O.
 
 pub mod columns;
+pub mod convert;
 pub mod defaults;
 pub mod definitions;
 pub mod special;

@@ -78,7 +78,7 @@ const KINDS: Table = &[
     ("types", &[]),
     ("defaults", &[]),
     ("columns", &[]),
-    ("convert", &["defaults"]),
+    ("convert", &["defaults", "types"]),
     ("validation", &["defaults", "types"]),
     ("special", &["validation"]),
     // Compiled for tests alone.

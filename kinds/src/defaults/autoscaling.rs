@@ -5,6 +5,33 @@ use serde_json::{Value, json};
 
 use super::{Members, member, member_or_new, set_absent, set_default};
 
+/// What autoscaling/v1 has no fields for is in annotations, which autoscaling/v2 never shows.
+pub const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+/// The annotation of metrics that were measured.
+pub const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
+/// The annotation of conditions.
+pub const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// The annotation of a behavior.
+pub const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
+
+/// Takes away the annotations of autoscaling/v1. The texts of metrics, current metrics, conditions
+/// and behavior leave, in this order.
+pub fn take_annotations(object: &mut Object) -> [Option<String>; 4] {
+    let names = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR];
+    let metadata = object.metadata_mut();
+    let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
+        return [const { None }; 4];
+    };
+    let taken = names.map(|name| match annotations.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    });
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+    taken
+}
+
 /// Fills in a HorizontalPodAutoscaler of autoscaling/v1 (API-255).
 pub fn horizontalpodautoscaler_v1(object: &mut Object) {
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
@@ -12,8 +39,10 @@ pub fn horizontalpodautoscaler_v1(object: &mut Object) {
     }
 }
 
-/// Fills in a HorizontalPodAutoscaler of autoscaling/v2 (API-255).
+/// Fills in a HorizontalPodAutoscaler of autoscaling/v2 (API-255). One that was written as
+/// autoscaling/v1 is validated before.
 pub fn horizontalpodautoscaler(object: &mut Object) {
+    take_annotations(object);
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
     };

@@ -2,6 +2,8 @@
 //! [`api::schema`]. `tools/facts/make.py` makes the texts of the sources that define the types;
 //! the one of `apiregistration.v1` is written by hand.
 
+pub mod internal;
+
 use std::sync::LazyLock;
 
 use api::schema::{META, ObjectType, Schema};
