@@ -11,6 +11,8 @@ use std::ops::Range;
 const CONTEXT: usize = 3;
 /// Documents of this many lines have frequent lines.
 const LONG: usize = 200;
+/// At most this many pairs of lines are compared. Documents that need more have little in common.
+const MAX_PAIRS: usize = 10_000_000;
 
 /// Lines of both documents that are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,6 +110,7 @@ fn longest_run(
     new: &[&str],
     places: &HashMap<&str, Vec<usize>>,
     ranges: (Range<usize>, Range<usize>),
+    pairs: &mut usize,
 ) -> Run {
     let (in_old, in_new) = ranges;
     let mut best = Run {
@@ -119,7 +122,11 @@ fn longest_run(
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for (at, line) in old.iter().enumerate().take(in_old.end).skip(in_old.start) {
         let mut next = HashMap::new();
+        if *pairs == 0 {
+            break;
+        }
         for place in places.get(line).into_iter().flatten().copied() {
+            *pairs = pairs.saturating_sub(1);
             if !in_new.contains(&place) {
                 continue;
             }
@@ -156,10 +163,12 @@ fn longest_run(
 /// All runs in order, and an empty one at the end.
 fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
     let places = places(new);
+    let mut pairs = MAX_PAIRS;
     let mut runs = Vec::new();
     let mut left = vec![(0..old.len(), 0..new.len())];
     while let Some((in_old, in_new)) = left.pop() {
-        let run = longest_run(old, new, &places, (in_old.clone(), in_new.clone()));
+        let ranges = (in_old.clone(), in_new.clone());
+        let run = longest_run(old, new, &places, ranges, &mut pairs);
         if run.length == 0 {
             continue;
         }
@@ -279,4 +288,35 @@ fn write_range(text: &mut String, range: Range<usize>) {
         0 => write!(text, "{},0", range.start),
         length => write!(text, "{},{length}", range.start + 1),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What Python's `difflib` says of the same documents.
+    #[test]
+    fn differences_are_those_of_difflib() {
+        let cases = include_str!("../../../recorded/differences.json");
+        let cases: Vec<[String; 3]> = serde_json::from_str(cases).expect("cases");
+        for [old, new, expected] in &cases {
+            assert_eq!(&json_difference(old, new), expected, "{old} {new}");
+        }
+    }
+
+    #[test]
+    fn documents_have_a_member_in_each_line() {
+        let text = indented(r#"{"a":[],"b":{"c":"}:,\"{","d":[1,{}]}}"#);
+        let expected = r#"{
+ "a": [],
+ "b": {
+  "c": "}:,\"{",
+  "d": [
+   1,
+   {}
+  ]
+ }
+}"#;
+        assert_eq!(text, expected);
+    }
 }

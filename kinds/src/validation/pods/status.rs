@@ -414,3 +414,93 @@ fn validate_health(resource: &Field<'_>, faults: &mut Faults) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::update::tests::check;
+    use super::*;
+
+    #[test]
+    fn changes_of_statuses_are_refused_as_recorded() {
+        let cases = include_str!("../../../recorded/pod_status.json");
+        check(cases, validate_pod_status_update);
+    }
+
+    /// The faults when a container that ended with this code runs again.
+    fn started_again(spec: Value, list: &str, name: &str, code: i64) -> Vec<String> {
+        let pod = |state: Value| {
+            let mut spec = spec.clone();
+            let members = spec.as_object_mut().expect("an object");
+            let containers = json!([{"name": "a", "image": "i"}]);
+            members.entry("containers").or_insert(containers);
+            let status = json!({list: [{"name": name, "state": state}]});
+            let pod = json!({"metadata": {"name": "a"}, "spec": spec, "status": status});
+            let mut pod = Object(pod.as_object().expect("an object").clone());
+            crate::defaults::pods::pod(&mut pod);
+            pod
+        };
+        let old = pod(json!({"terminated": {"exitCode": code}}));
+        let new = pod(json!({"running": {}}));
+        let faults = validate_pod_status_update(&new, &old);
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    /// What kube-apiserver 1.36 answered. Such pods can't be made at once, so it is not recorded.
+    #[test]
+    fn ended_containers_run_again_only_if_they_are_restarted() {
+        const LIST: &str = "containerStatuses";
+        let of = |policy: &str| json!({"restartPolicy": policy});
+        let with = |container: Value| {
+            let mut container = container;
+            container["name"] = "a".into();
+            json!({"restartPolicy": "Never", "containers": [container]})
+        };
+        let rule = |action: &str| {
+            let codes = json!({"operator": "In", "values": [3]});
+            let rules = json!([{"action": action, "exitCodes": codes}]);
+            with(json!({"restartPolicy": "Never", "restartPolicyRules": rules}))
+        };
+        for (spec, code) in [
+            (of("OnFailure"), 1),
+            (of("Always"), 0),
+            (rule("Restart"), 3),
+            (rule("RestartAllContainers"), 4),
+            (with(json!({"restartPolicy": "Always"})), 4),
+        ] {
+            let faults = started_again(spec.clone(), LIST, "a", code);
+            assert!(faults.is_empty(), "{spec} {faults:?}");
+        }
+        let detail = "Forbidden: may not be transitioned to non-terminated state";
+        let refused = [format!("status.{LIST}[0].state: {detail}")];
+        for (spec, code) in [
+            (of("Never"), 1),
+            (of("OnFailure"), 0),
+            (rule("Restart"), 4),
+            (with(json!({"restartPolicy": "OnFailure"})), 0),
+        ] {
+            assert_eq!(
+                started_again(spec.clone(), LIST, "a", code),
+                refused,
+                "{spec}"
+            );
+        }
+        assert_eq!(started_again(of("Always"), LIST, "unknown", 0), refused);
+        let list = "ephemeralContainerStatuses";
+        let refused = [format!("status.{list}[0].state: {detail}")];
+        assert_eq!(started_again(of("Always"), list, "e", 1), refused);
+        assert_eq!(
+            started_again(rule("RestartAllContainers"), list, "e", 1),
+            refused
+        );
+        let list = "initContainerStatuses";
+        let init = |policy: Value| {
+            let container = json!({"name": "b", "image": "i", "restartPolicy": policy});
+            json!({"restartPolicy": "Never", "initContainers": [container]})
+        };
+        assert!(started_again(init("Always".into()), list, "b", 1).is_empty());
+        let refused = [format!("status.{list}[0].state: {detail}")];
+        assert_eq!(started_again(init(Value::Null), list, "b", 1), refused);
+    }
+}

@@ -347,3 +347,46 @@ pub fn validate_csi_driver_name(driver: &Field<'_>, faults: &mut Faults) {
     let wrong = names::dns_subdomain(&driver.text().to_lowercase());
     report_text(driver, wrong, faults);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_iscsi_nodes_are_told_apart() {
+        let letters = "0123456789abcdefABCDEF0123456789";
+        for good in [
+            "iqn.2001-04.com.example:a",
+            "iqn.2001-04.a:b:c",
+            "iqn iqn.2001-04.a:b",
+            "eui.0123456789abcdef",
+            &format!("naa.{letters}"),
+        ] {
+            assert_eq!(is_iscsi_name(good), Some(true), "{good}");
+        }
+        for bad in [
+            "iqn.2001-04.com.example",
+            "iqn.2001-4.a:b",
+            "iqn.2001-04.:b",
+            "iqn.2001-04.a:",
+            "iqn.2001-04.a:b c",
+            "iqn.2001-04.a_b:c",
+            "eui.0123",
+            "eui",
+            "naa.0123456789abcdef",
+        ] {
+            assert_eq!(is_iscsi_name(bad), Some(false), "{bad}");
+        }
+        assert_eq!(is_iscsi_name("foo"), None);
+    }
+
+    #[test]
+    fn hosts_with_ports_are_told_apart() {
+        for good in ["a:1", ":1", "a:", "[::1]:2"] {
+            assert!(is_host_and_port(good), "{good}");
+        }
+        for bad in ["a", "::1", "[::1]", "[a:1", "a]:1", "[a]b:1", "a:[1"] {
+            assert!(!is_host_and_port(bad), "{bad}");
+        }
+    }
+}
