@@ -148,3 +148,11 @@ pub fn node(object: &mut Object) {
         status.insert("allocatable".to_owned(), capacity.clone());
     }
 }
+
+/// Drops what belongs to a feature of Leases that is off: coordinated leader election.
+pub fn lease(object: &mut Object) {
+    if let Some(spec) = member(&mut object.0, "spec") {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
+    }
+}

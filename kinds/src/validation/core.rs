@@ -1,1 +1,248 @@
-//! What is refused of ConfigMaps, Secrets, ServiceAccounts and Namespaces.
+//! What is refused of ConfigMaps, Secrets, namespaces and bindings of pods (http.md 6.2).
+
+use api::field::Field;
+use api::field_error::FieldError;
+use api::names;
+use api::object::Object;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::Faults;
+use super::formats::config_key;
+use super::go_json::object_error;
+
+/// The limit on all data of a ConfigMap or a Secret.
+const MAX_DATA: usize = 1024 * 1024;
+const UNCHANGEABLE: &str = "field is immutable when `immutable` is set";
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+
+/// The number of bytes that a text in base64 stands for.
+fn decoded_len(base64: &str) -> usize {
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=');
+    (base64.len() / 4 * 3).saturating_sub(padding.count())
+}
+
+fn validate_key(entry: &Field<'_>, key: &str, faults: &mut Faults) {
+    let wrong = config_key(key).into_iter();
+    faults.extend(wrong.map(|message| entry.invalid_value(key, message)));
+}
+
+/// The faults of a ConfigMap.
+pub fn validate_configmap(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let mut size = 0;
+    let binary = Field::of(object, "binaryData");
+    for (key, entry) in Field::of(object, "data").entries() {
+        validate_key(&entry, key, &mut faults);
+        if binary.key(key).is_set() {
+            let why = "duplicate of key present in binaryData";
+            faults.push(entry.invalid_value(key, why));
+        }
+        size += entry.text().len();
+    }
+    for (key, entry) in binary.entries() {
+        validate_key(&entry, key, &mut faults);
+        size += decoded_len(entry.text());
+    }
+    if size > MAX_DATA {
+        faults.push(FieldError::too_long("[]", MAX_DATA));
+    }
+    faults
+}
+
+/// The faults of a change to a ConfigMap.
+pub fn validate_configmap_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = changes_of_immutable(object, stored, &["data", "binaryData"]);
+    faults.extend(validate_configmap(object));
+    faults
+}
+
+/// The changes to an object that is marked immutable: of the mark itself, and of these members.
+fn changes_of_immutable(object: &Object, stored: &Object, members: &[&str]) -> Faults {
+    let is_marked = |object: &Object| object.at(&["immutable"]) == Some(&Value::Bool(true));
+    if !is_marked(stored) {
+        return Faults::new();
+    }
+    let unmarked = (!is_marked(object)).then_some("immutable");
+    // An empty map is as none.
+    let is_empty = |value: &&Value| value.as_object().is_some_and(|map| !map.is_empty());
+    let member = |object: &'_ Object, name: &str| object.at(&[name]).filter(is_empty).cloned();
+    let changed = members
+        .iter()
+        .copied()
+        .filter(|name| member(object, name) != member(stored, name));
+    let forbidden = unmarked.into_iter().chain(changed);
+    forbidden
+        .map(|name| FieldError::forbidden(name, UNCHANGEABLE))
+        .collect()
+}
+
+/// The faults of a Secret, whose type decides what it must have.
+pub fn validate_secret(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let data = Field::of(object, "data");
+    let mut size = 0;
+    for (key, entry) in data.entries() {
+        validate_key(&entry, key, &mut faults);
+        size += decoded_len(entry.text());
+    }
+    if size > MAX_DATA {
+        faults.push(data.too_long(MAX_DATA));
+    }
+    match object.text(&["type"]) {
+        "kubernetes.io/service-account-token" => {
+            let metadata = Field::of(object, "metadata");
+            let annotations = metadata.member("annotations");
+            let name = annotations.key(ACCOUNT_NAME);
+            if name.text().is_empty() {
+                faults.push(name.required(""));
+            }
+        }
+        "kubernetes.io/dockercfg" => validate_document(&data.key(".dockercfg"), &mut faults),
+        "kubernetes.io/dockerconfigjson" => {
+            validate_document(&data.key(".dockerconfigjson"), &mut faults);
+        }
+        "kubernetes.io/basic-auth" => {
+            let parts = [data.key("username"), data.key("password")];
+            if !parts.iter().any(Field::is_set) {
+                faults.extend(parts.iter().map(|part| part.required("")));
+            }
+        }
+        "kubernetes.io/ssh-auth" => {
+            let key = data.key("ssh-privatekey");
+            if key.text().is_empty() {
+                faults.push(key.required(""));
+            }
+        }
+        "kubernetes.io/tls" => {
+            let parts = [data.key("tls.crt"), data.key("tls.key")];
+            let missing = parts.iter().filter(|part| !part.is_set());
+            faults.extend(missing.map(|part| part.required("")));
+        }
+        _ => {}
+    }
+    faults
+}
+
+/// An entry that is a JSON object.
+fn validate_document(entry: &Field<'_>, faults: &mut Faults) {
+    if !entry.is_set() {
+        faults.push(entry.required(""));
+        return;
+    }
+    let document = STANDARD.decode(entry.text()).unwrap_or_default();
+    if let Some(wrong) = object_error(&document) {
+        faults.push(entry.invalid_value("<secret contents redacted>", wrong));
+    }
+}
+
+/// The faults of a change to a Secret.
+pub fn validate_secret_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let kind = Field::of(object, "type");
+    if kind.text() != stored.text(&["type"]) {
+        faults.push(kind.invalid_value(kind.text(), "field is immutable"));
+    }
+    faults.extend(changes_of_immutable(object, stored, &["data"]));
+    faults.extend(validate_secret(object));
+    faults
+}
+
+/// The faults of a new namespace.
+pub fn validate_namespace(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let finalizers = spec.member("finalizers");
+    for finalizer in finalizers.items() {
+        validate_finalizer(&finalizers, finalizer.text(), &mut faults);
+    }
+    faults
+}
+
+/// The faults of a change to the finalizers of a namespace.
+pub fn validate_namespace_finalize_update(object: &Object, _stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    for finalizer in spec.member("finalizers").items() {
+        validate_finalizer(&finalizer, finalizer.text(), &mut faults);
+    }
+    faults
+}
+
+fn validate_finalizer(field: &Field<'_>, name: &str, faults: &mut Faults) {
+    let wrong = names::qualified_name(name).into_iter();
+    faults.extend(wrong.map(|message| field.invalid_value(name, message)));
+    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        faults.push(field.invalid_value(name, why));
+    }
+}
+
+/// The faults of a binding of a pod.
+pub fn validate_binding(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let target = Field::of(object, "target");
+    let kind = target.member("kind");
+    if !matches!(kind.text(), "" | "Node") {
+        faults.push(kind.not_supported(&["Node", "<empty>"]));
+    }
+    let name = target.member("name");
+    if name.text().is_empty() {
+        faults.push(name.required(""));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::core::secret;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        check(
+            include_str!("../../recorded/core.json"),
+            |path| match path.rsplit('/').next() {
+                Some("configmaps") => Functions {
+                    defaults: None,
+                    create: validate_configmap,
+                    update: Some(validate_configmap_update),
+                },
+                Some("secrets") => Functions {
+                    defaults: Some(secret),
+                    create: validate_secret,
+                    update: Some(validate_secret_update),
+                },
+                Some("namespaces") => Functions {
+                    defaults: None,
+                    create: validate_namespace,
+                    update: None,
+                },
+                _ => Functions {
+                    defaults: None,
+                    create: |_| Faults::new(),
+                    update: None,
+                },
+            },
+        );
+    }
+
+    #[test]
+    fn data_has_a_limit() {
+        assert_eq!(decoded_len(""), 0);
+        assert_eq!(decoded_len("YQ=="), 1);
+        assert_eq!(decoded_len("YWI="), 2);
+        assert_eq!(decoded_len("YWJj"), 3);
+        let mut object = Object::default();
+        let large = "a".repeat(MAX_DATA);
+        object
+            .0
+            .insert("data".to_owned(), serde_json::json!({"a": large, "b": "x"}));
+        let faults = validate_configmap(&object);
+        let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["[]: Too long: may not be more than 1048576 bytes"]);
+    }
+}

@@ -1,1 +1,39 @@
 //! What is refused of Leases.
+
+use api::field::Field;
+use api::object::Object;
+
+use super::Faults;
+use super::counts::validate_nonnegative;
+
+/// The faults of a Lease.
+pub fn validate_lease(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let duration = spec.member("leaseDurationSeconds");
+    if duration.int().is_some_and(|seconds| seconds <= 0) {
+        faults.push(duration.invalid("must be greater than 0"));
+    }
+    validate_nonnegative(&spec.member("leaseTransitions"), &mut faults);
+    faults
+}
+
+/// The faults of a change to a Lease.
+pub fn validate_lease_update(object: &Object, _stored: &Object) -> Faults {
+    validate_lease(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        check(include_str!("../../recorded/leases.json"), |_| Functions {
+            defaults: Some(crate::defaults::core::lease),
+            create: validate_lease,
+            update: Some(validate_lease_update),
+        });
+    }
+}

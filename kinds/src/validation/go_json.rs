@@ -1,0 +1,322 @@
+//! What Go says of a JSON document that it can't read.
+
+/// The limit on objects and lists inside each other.
+const MAX_DEPTH: usize = 10_000;
+
+/// Why a document is no JSON object, in Go's words; nothing if it is one, or `null`.
+pub fn object_error(document: &[u8]) -> Option<String> {
+    let mut reader = Reader {
+        bytes: document,
+        at: 0,
+    };
+    if let Err(wrong) = reader.document() {
+        return Some(wrong);
+    }
+    let first = document.iter().find(|byte| !is_space(**byte));
+    let what = match first {
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "bool",
+        Some(b'-' | b'0'..=b'9') => "number",
+        _ => return None,
+    };
+    Some(format!(
+        "json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+    ))
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// A character as Go quotes it.
+fn quoted(byte: u8) -> String {
+    match byte {
+        b'\'' => "'\\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        b'\\' => "'\\\\'".to_owned(),
+        0x07 => "'\\a'".to_owned(),
+        0x08 => "'\\b'".to_owned(),
+        b'\t' => "'\\t'".to_owned(),
+        b'\n' => "'\\n'".to_owned(),
+        0x0b => "'\\v'".to_owned(),
+        0x0c => "'\\f'".to_owned(),
+        b'\r' => "'\\r'".to_owned(),
+        0..=0x1f | 0x7f => format!("'\\x{byte:02x}'"),
+        // Bytes are shown as the characters with their numbers.
+        0x80..=0xa0 | 0xad => format!("'\\u{:04x}'", byte),
+        _ => format!("'{}'", char::from(byte)),
+    }
+}
+
+/// Reads a document from its start.
+struct Reader<'d> {
+    bytes: &'d [u8],
+    at: usize,
+}
+
+type Read = Result<(), String>;
+
+impl Reader<'_> {
+    fn peek(&self) -> Result<u8, String> {
+        let byte = self.bytes.get(self.at).copied();
+        byte.ok_or_else(|| "unexpected end of JSON input".to_owned())
+    }
+
+    fn next(&mut self) -> Result<u8, String> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next byte that is no space.
+    fn next_mark(&mut self) -> Result<u8, String> {
+        loop {
+            let byte = self.next()?;
+            if !is_space(byte) {
+                return Ok(byte);
+            }
+        }
+    }
+
+    fn document(&mut self) -> Read {
+        let first = self.next_mark()?;
+        self.value(first)?;
+        while let Ok(byte) = self.next() {
+            if !is_space(byte) {
+                return wrong(byte, "after top-level value");
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that begins with this byte. Levels are counted and not called into, so depth is
+    /// bounded.
+    fn value(&mut self, first: u8) -> Read {
+        let mut levels: Vec<u8> = Vec::new();
+        let mut first = first;
+        loop {
+            let opens = matches!(first, b'{' | b'[');
+            if opens {
+                levels.push(first);
+                if levels.len() > MAX_DEPTH {
+                    return Err("exceeded max depth".to_owned());
+                }
+                let mark = self.next_mark()?;
+                let is_end = matches!((first, mark), (b'{', b'}') | (b'[', b']'));
+                if !is_end {
+                    first = self.item(first, mark)?;
+                    continue;
+                }
+                levels.pop();
+            } else {
+                self.scalar(first)?;
+            }
+            // After a value: the next one on a level, or the end of levels.
+            loop {
+                let Some(level) = levels.last().copied() else {
+                    return Ok(());
+                };
+                match (level, self.next_mark()?) {
+                    (b'{', b'}') | (b'[', b']') => {
+                        levels.pop();
+                    }
+                    (_, b',') => {
+                        let mark = self.next_mark()?;
+                        first = self.item(level, mark)?;
+                        break;
+                    }
+                    (b'{', other) => return wrong(other, "after object key:value pair"),
+                    (_, other) => return wrong(other, "after array element"),
+                }
+            }
+        }
+    }
+
+    /// The start of an item: of a list, its first byte; of an object, that of the value behind
+    /// its key.
+    fn item(&mut self, level: u8, mark: u8) -> Result<u8, String> {
+        if level == b'[' {
+            return Ok(mark);
+        }
+        if mark != b'"' {
+            return Err(format!(
+                "invalid character {} looking for beginning of object key string",
+                quoted(mark)
+            ));
+        }
+        self.string()?;
+        match self.next_mark()? {
+            b':' => self.next_mark(),
+            other => Err(format!(
+                "invalid character {} after object key",
+                quoted(other)
+            )),
+        }
+    }
+
+    fn scalar(&mut self, first: u8) -> Read {
+        match first {
+            b'"' => self.string(),
+            b't' => self.word("true"),
+            b'f' => self.word("false"),
+            b'n' => self.word("null"),
+            b'-' => match self.next()? {
+                digit @ b'0'..=b'9' => self.number(digit),
+                other => wrong(other, "in numeric literal"),
+            },
+            digit @ b'0'..=b'9' => self.number(digit),
+            other => wrong(other, "looking for beginning of value"),
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Read {
+        for expected in word.bytes().skip(1) {
+            let byte = self.next()?;
+            if byte != expected {
+                let expected = quoted(expected);
+                return wrong(byte, &format!("in literal {word} (expecting {expected})"));
+            }
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) {
+        while matches!(self.peek(), Ok(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    fn number(&mut self, first: u8) -> Read {
+        if first != b'0' {
+            self.digits();
+        }
+        if matches!(self.peek(), Ok(b'.')) {
+            self.at += 1;
+            self.digit("after decimal point in numeric literal")?;
+        }
+        if matches!(self.peek(), Ok(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek()?, b'+' | b'-') {
+                self.at += 1;
+            }
+            self.digit("in exponent of numeric literal")?;
+        }
+        Ok(())
+    }
+
+    /// At least one digit.
+    fn digit(&mut self, place: &str) -> Read {
+        let byte = self.next()?;
+        if !byte.is_ascii_digit() {
+            return wrong(byte, place);
+        }
+        self.digits();
+        Ok(())
+    }
+
+    fn string(&mut self) -> Read {
+        loop {
+            match self.next()? {
+                b'"' => return Ok(()),
+                b'\\' => self.escape()?,
+                byte if byte < 0x20 => return wrong(byte, "in string literal"),
+                _ => {}
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Read {
+        match self.next()? {
+            b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => Ok(()),
+            b'u' => {
+                for _ in 0..4 {
+                    let byte = self.next()?;
+                    if !byte.is_ascii_hexdigit() {
+                        return wrong(byte, "in \\u hexadecimal character escape");
+                    }
+                }
+                Ok(())
+            }
+            other => wrong(other, "in string escape code"),
+        }
+    }
+}
+
+fn wrong(byte: u8, place: &str) -> Read {
+    Err(format!("invalid character {} {place}", quoted(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The messages of Go's `encoding/json`.
+    #[test]
+    fn documents_that_are_no_objects_are_explained() {
+        for good in [
+            "{}",
+            " {\"a\": [1, -0.5e+3, {\"b\": null}, [], true]}\n",
+            "null",
+        ] {
+            assert_eq!(object_error(good.as_bytes()), None, "{good}");
+        }
+        for (bad, why) in [
+            ("", "unexpected end of JSON input"),
+            ("{\"a\":", "unexpected end of JSON input"),
+            (
+                "bad",
+                "invalid character 'b' looking for beginning of value",
+            ),
+            ("{} x", "invalid character 'x' after top-level value"),
+            (
+                "{a",
+                "invalid character 'a' looking for beginning of object key string",
+            ),
+            ("{\"a\" 1}", "invalid character '1' after object key"),
+            (
+                "{\"a\":1 2}",
+                "invalid character '2' after object key:value pair",
+            ),
+            (
+                "{\"a\":1,}",
+                "invalid character '}' looking for beginning of object key string",
+            ),
+            ("[1 2]", "invalid character '2' after array element"),
+            (
+                "[1,]",
+                "invalid character ']' looking for beginning of value",
+            ),
+            ("01", "invalid character '1' after top-level value"),
+            ("-a", "invalid character 'a' in numeric literal"),
+            (
+                "1.a",
+                "invalid character 'a' after decimal point in numeric literal",
+            ),
+            (
+                "1ea",
+                "invalid character 'a' in exponent of numeric literal",
+            ),
+            (
+                "nul1",
+                "invalid character '1' in literal null (expecting 'l')",
+            ),
+            ("\"\n\"", "invalid character '\\n' in string literal"),
+            ("\"\\x\"", "invalid character 'x' in string escape code"),
+            (
+                "\"\\ux\"",
+                "invalid character 'x' in \\u hexadecimal character escape",
+            ),
+            (
+                "[]",
+                "json: cannot unmarshal array into Go value of type map[string]interface {}",
+            ),
+            (
+                "1",
+                "json: cannot unmarshal number into Go value of type map[string]interface {}",
+            ),
+        ] {
+            assert_eq!(object_error(bad.as_bytes()).as_deref(), Some(why), "{bad}");
+        }
+    }
+}
