@@ -66,13 +66,10 @@ fn changes_of_immutable(object: &Object, stored: &Object, members: &[&str]) -> F
         return Faults::new();
     }
     let unmarked = (!is_marked(object)).then_some("immutable");
-    // An empty map is as none.
-    let is_empty = |value: &&Value| value.as_object().is_some_and(|map| !map.is_empty());
-    let member = |object: &'_ Object, name: &str| object.at(&[name]).filter(is_empty).cloned();
     let changed = members
         .iter()
         .copied()
-        .filter(|name| member(object, name) != member(stored, name));
+        .filter(|name| object.0.get(*name) != stored.0.get(*name));
     let forbidden = unmarked.into_iter().chain(changed);
     forbidden
         .map(|name| FieldError::forbidden(name, UNCHANGEABLE))
