@@ -1,1 +1,83 @@
 //! What is refused of PodDisruptionBudgets.
+
+use api::field::Field;
+use api::object::Object;
+
+use super::Faults;
+use super::conditions::validate_conditions;
+use super::counts::{validate_all_nonnegative, validate_at_most_all, validate_number_or_percent};
+use super::internal::invalid_struct;
+use super::selectors::{has_invalid_values, validate_label_selector};
+
+/// The faults of a budget.
+pub fn validate_poddisruptionbudget(object: &Object) -> Faults {
+    validate(object, false)
+}
+
+/// The faults of a change to a budget. A selector whose values no label can have may keep them.
+pub fn validate_poddisruptionbudget_update(object: &Object, stored: &Object) -> Faults {
+    let old = Field::of(stored, "spec");
+    validate(object, has_invalid_values(&old.member("selector")))
+}
+
+fn validate(object: &Object, allows_invalid_values: bool) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let limits = ["minAvailable", "maxUnavailable"];
+    if limits.iter().all(|name| spec.member(name).is_set()) {
+        faults.push(invalid_struct(
+            &spec,
+            "policy.v1.PodDisruptionBudgetSpec",
+            "minAvailable and maxUnavailable cannot be both set",
+        ));
+    }
+    for name in limits {
+        let limit = spec.member(name);
+        validate_number_or_percent(&limit, &mut faults);
+        validate_at_most_all(&limit, &mut faults);
+    }
+    validate_label_selector(&spec.member("selector"), allows_invalid_values, &mut faults);
+    let policy = spec.member("unhealthyPodEvictionPolicy");
+    if policy.is_set() && !matches!(policy.text(), "AlwaysAllow" | "IfHealthyBudget") {
+        faults.push(policy.not_supported(&["AlwaysAllow", "IfHealthyBudget"]));
+    }
+    faults
+}
+
+/// The faults of a change to the status of a budget.
+pub fn validate_poddisruptionbudget_status_update(object: &Object, _stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let status = Field::of(object, "status");
+    validate_conditions(&status.member("conditions"), &mut faults);
+    let counts = [
+        "disruptionsAllowed",
+        "currentHealthy",
+        "desiredHealthy",
+        "expectedPods",
+    ];
+    validate_all_nonnegative(&status, &counts, &mut faults);
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{Functions, check};
+
+    fn functions(path: &str) -> Functions {
+        Functions {
+            defaults: None,
+            create: validate_poddisruptionbudget,
+            update: Some(if path.ends_with("/status") {
+                validate_poddisruptionbudget_status_update
+            } else {
+                validate_poddisruptionbudget_update
+            }),
+        }
+    }
+
+    #[test]
+    fn budgets_are_answered_as_by_kubernetes() {
+        check(include_str!("../../recorded/disruption.json"), functions);
+    }
+}

@@ -10,6 +10,7 @@ pub mod admissionregistration;
 pub mod autoscaling;
 pub mod batch;
 pub mod certificates;
+pub mod conditions;
 pub mod core;
 pub mod counts;
 pub mod disruption;

@@ -1,0 +1,73 @@
+//! What is refused of conditions in a status, in the form that newer kinds have.
+
+use api::field::Field;
+use api::names;
+
+use super::Faults;
+
+const MAX_REASON: usize = 1024;
+const MAX_MESSAGE: usize = 32 * 1024;
+
+/// The faults of conditions.
+pub fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
+    let mut seen: Vec<String> = Vec::new();
+    for condition in conditions.items() {
+        let of = condition.member("type");
+        if seen.iter().any(|known| known == of.text()) {
+            faults.push(of.duplicate());
+        } else {
+            seen.push(of.text().to_owned());
+        }
+        validate_condition(&condition, faults);
+    }
+}
+
+fn validate_condition(condition: &Field<'_>, faults: &mut Faults) {
+    let of = condition.member("type");
+    let wrong = names::qualified_name(of.text()).into_iter();
+    faults.extend(wrong.map(|message| of.invalid_value(of.text(), message)));
+    let status = condition.member("status");
+    if !matches!(status.text(), "False" | "True" | "Unknown") {
+        faults.push(status.not_supported(&["False", "True", "Unknown"]));
+    }
+    let generation = condition.member("observedGeneration");
+    if generation.int().is_some_and(|generation| generation < 0) {
+        faults.push(generation.invalid("must be greater than or equal to zero"));
+    }
+    let time = condition.member("lastTransitionTime");
+    if !time.is_set() {
+        faults.push(time.required(""));
+    }
+    let reason = condition.member("reason");
+    if reason.text().is_empty() {
+        faults.push(reason.required(""));
+    } else {
+        if !is_reason(reason.text()) {
+            faults.push(reason.invalid(
+                "a condition reason must start with alphabetic character, optionally followed by \
+                 a string of alphanumeric characters or '_,:', and must end with an alphanumeric \
+                 character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or \
+                 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is \
+                 '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')",
+            ));
+        }
+        if reason.text().len() > MAX_REASON {
+            faults.push(reason.too_long(MAX_REASON));
+        }
+    }
+    let message = condition.member("message");
+    if message.text().len() > MAX_MESSAGE {
+        faults.push(message.too_long(MAX_MESSAGE));
+    }
+}
+
+/// A letter first, then letters, digits, `_`, `,` and `:`; neither `,` nor `:` at the end.
+fn is_reason(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(is_word)
+        && bytes
+            .iter()
+            .all(|byte| is_word(byte) || matches!(byte, b',' | b':'))
+}
