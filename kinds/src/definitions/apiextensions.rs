@@ -2,11 +2,25 @@
 
 use super::{cluster, generation, names, with_status};
 use crate::columns::apiextensions as columns;
-use api::resource::{ResourceDefinition, UpdateChecks};
+use crate::special::customresourcedefinitions as definitions;
+use api::resource::{CreateStrategy, ResourceDefinition, UpdateChecks, UpdateStrategy};
 
 /// CustomResourceDefinitions. Their keys have their group (KV-3).
 pub fn customresourcedefinitions() -> ResourceDefinition {
+    let row = with_status(cluster(
+        "apiextensions.v1.CustomResourceDefinition",
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+    ));
     ResourceDefinition {
+        create: CreateStrategy {
+            prepare: Some(definitions::prepare_create),
+            ..row.create
+        },
+        update: UpdateStrategy {
+            prepare: Some(definitions::prepare_update),
+            ..row.update
+        },
         short_names: names(&["crd", "crds"]),
         categories: names(&["api-extensions"]),
         key_prefix: "apiextensions.k8s.io/customresourcedefinitions".to_owned(),
@@ -15,10 +29,6 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         strict_finalizers: false,
         update_checks: UpdateChecks::Changes,
         columns: columns::customresourcedefinitions(),
-        ..with_status(cluster(
-            "apiextensions.v1.CustomResourceDefinition",
-            "apiextensions.k8s.io",
-            "customresourcedefinitions",
-        ))
+        ..row
     }
 }

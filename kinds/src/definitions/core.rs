@@ -3,7 +3,10 @@
 use super::{generation, names, part, status, typed, with_status};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
-use crate::special::{immutable, namespaces as namespace, pods as pod, secrets as secret, volumes};
+use crate::special::{
+    immutable, namespaces as namespace, pods as pod, secrets as secret, serviceaccounts as account,
+    volumes,
+};
 use api::resource::{
     ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
     NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy,
@@ -94,11 +97,12 @@ pub fn secrets() -> ResourceDefinition {
 /// Pods.
 pub fn pods() -> ResourceDefinition {
     let own = |label: &str| SelectableField::text(label, &[label]);
-    let status = status(&[
+    let mut status = status(&[
         "spec",
         "metadata.deletionTimestamp",
         "metadata.ownerReferences",
     ]);
+    status.update.prepare = Some(pod::prepare_status);
     let row = with_status(core("core.v1.Pod", "pods"));
     ResourceDefinition {
         short_names: names(&["po"]),
@@ -173,6 +177,14 @@ pub fn serviceaccounts() -> ResourceDefinition {
     ResourceDefinition {
         short_names: names(&["sa"]),
         returns_deleted: true,
+        create: CreateStrategy {
+            prepare: Some(account::prepare),
+            ..CreateStrategy::default()
+        },
+        update: UpdateStrategy {
+            prepare: Some(|object, _| account::prepare(object)),
+            ..UpdateStrategy::default()
+        },
         ..core("core.v1.ServiceAccount", "serviceaccounts")
     }
 }

@@ -2,13 +2,22 @@
 
 use super::{generation, typed};
 use crate::columns::discovery as columns;
-use api::resource::ResourceDefinition;
+use crate::special::endpointslices;
+use api::resource::{CreateStrategy, ResourceDefinition, UpdateStrategy};
 
 /// EndpointSlices.
 pub fn endpointslices() -> ResourceDefinition {
     ResourceDefinition {
         // Anything outside of metadata, and labels (API-197).
         generation: generation(&["addressType", "endpoints", "metadata.labels", "ports"]),
+        create: CreateStrategy {
+            prepare: Some(endpointslices::prepare_create),
+            ..CreateStrategy::default()
+        },
+        update: UpdateStrategy {
+            prepare: Some(endpointslices::prepare_update),
+            ..UpdateStrategy::default()
+        },
         columns: columns::endpointslices(),
         ..typed(
             "discovery.v1.EndpointSlice",

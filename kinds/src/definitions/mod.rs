@@ -41,9 +41,8 @@ const KEPT_METADATA: [&str; 6] = [
     "metadata.ownerReferences",
 ];
 
-/// Every built-in resource, by group in the order of discovery (API-28), and by name and version within a
-/// group.
-/// The order of groups decides which group an ambiguous short name means.
+/// Every built-in resource, by group in the order of discovery (API-28), and by name and version
+/// within a group. The order of groups decides which group an ambiguous short name means.
 pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     let rows = [
         core::configmaps(),

@@ -6,10 +6,13 @@
 
 pub(super) mod apiservices;
 pub(super) mod certificates;
+pub(super) mod customresourcedefinitions;
+pub(super) mod endpointslices;
 pub(super) mod immutable;
 pub(super) mod namespaces;
 pub(super) mod pods;
 pub(super) mod secrets;
+pub(super) mod serviceaccounts;
 pub(super) mod volumes;
 
 pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};

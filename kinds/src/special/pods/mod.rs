@@ -3,11 +3,14 @@
 mod app_armor;
 mod label_keys;
 mod quality;
+mod status;
 
 use serde_json::{Value, json};
 
 use api::object::Object;
 use api::object::put;
+
+pub use status::prepare_status;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
 const DEFAULT_GRACE_SECONDS: i64 = 30;

@@ -1,0 +1,100 @@
+//! Writes of the status of pods (http.md 6.2).
+
+use serde_json::Value;
+
+use api::object::{Object, put};
+
+/// What a writer of the status leaves out stays: the quality of service, and the generations that
+/// the status and its conditions are about.
+pub fn prepare_status(object: &mut Object, stored: &Object) {
+    for path in [["status", "qosClass"], ["status", "observedGeneration"]] {
+        if is_unset(object.at(&path))
+            && let Some(known) = stored.at(&path)
+        {
+            put(object, &path, known.clone());
+        }
+    }
+    let mut known: Vec<&Value> = conditions(stored).iter().collect();
+    let mut own = conditions(object).to_vec();
+    for condition in own.iter_mut().filter_map(Value::as_object_mut) {
+        // Several conditions may have the same type. Each is that in the same place among them.
+        let same = known
+            .iter()
+            .position(|known| known.get("type") == condition.get("type"));
+        let known = same.map(|place| known.remove(place));
+        let generation = known.and_then(|known| known.get("observedGeneration"));
+        if let (true, Some(generation)) =
+            (is_unset(condition.get("observedGeneration")), generation)
+        {
+            condition.insert("observedGeneration".to_owned(), generation.clone());
+        }
+    }
+    if !own.is_empty() {
+        put(object, &["status", "conditions"], own.into());
+    }
+}
+
+fn is_unset(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(value) => value.as_i64() == Some(0),
+    }
+}
+
+fn conditions(object: &Object) -> &[Value] {
+    let conditions = object
+        .at(&["status", "conditions"])
+        .and_then(Value::as_array);
+    conditions.map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> Object {
+        Object(value.as_object().expect("an object").clone())
+    }
+
+    /// The answers of kube-apiserver 1.36 to new pods.
+    #[test]
+    fn new_pods_have_the_status_of_kubernetes() {
+        let recorded = include_str!("../../../recorded/pod_created.json");
+        let recorded: Vec<Value> = serde_json::from_str(recorded).expect("JSON");
+        for case in recorded {
+            let mut pod = object(&case["object"]);
+            super::super::prepare_create(&mut pod);
+            let mut expected = case["status"].clone();
+            if let Some(condition) = expected.pointer_mut("/conditions/0") {
+                // Printing adds it.
+                condition
+                    .as_object_mut()
+                    .expect("an object")
+                    .remove("lastProbeTime");
+            }
+            assert_eq!(pod.at(&["status"]), Some(&expected), "{}", case["object"]);
+        }
+    }
+
+    #[test]
+    fn a_status_keeps_what_its_writer_leaves_out() {
+        let of =
+            |kind: &str, generation: i64| json!({"type": kind, "observedGeneration": generation});
+        let stored = object(&json!({"status": {
+            "qosClass": "Burstable", "observedGeneration": 4,
+            "conditions": [of("A", 1), of("A", 2), {"type": "B"}],
+        }}));
+        let mut pod = object(&json!({"status": {"conditions": [
+            {"type": "A"}, {"type": "C"}, {"type": "A"}, {"type": "A"}, of("B", 3),
+        ]}}));
+        prepare_status(&mut pod, &stored);
+        let expected = json!({
+            "qosClass": "Burstable", "observedGeneration": 4,
+            "conditions": [of("A", 1), {"type": "C"}, of("A", 2), {"type": "A"}, of("B", 3)],
+        });
+        assert_eq!(pod.at(&["status"]), Some(&expected));
+    }
+}
