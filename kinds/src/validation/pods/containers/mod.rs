@@ -81,7 +81,7 @@ pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults:
     let pod = Pod::of(spec, volumes);
     for container in containers.items() {
         validate_common(&container, &pod, faults);
-        restart::validate_restart_policy(&container, faults);
+        restart::validate_init_restart_policy(&container, faults);
         let name = container.member("name");
         if !name.text().is_empty() && !names.insert(name_of(&container)) {
             faults.push(duplicate(&name));
@@ -94,23 +94,35 @@ pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults:
             None => first,
         };
         ports::validate_host_ports(&first, &mut HashSet::new(), faults);
-        let lifecycle = container.member("lifecycle");
         if container.member("restartPolicy").text() == "Always" {
+            let lifecycle = container.member("lifecycle");
             probes::validate_lifecycle(&lifecycle, pod.grace_seconds, faults);
             probes::validate_probes(&container, faults);
         } else {
-            for name in [
-                "lifecycle",
-                "livenessProbe",
-                "readinessProbe",
-                "startupProbe",
-            ] {
-                let forbidden = container.member(name);
-                if forbidden.is_set() {
-                    let detail = "may not be set for init containers without restartPolicy=Always";
-                    faults.push(forbidden.forbidden(detail));
-                }
-            }
+            validate_run_once(&container, faults);
+        }
+    }
+}
+
+/// The faults of what only init containers that keep running may have.
+fn validate_run_once(container: &Field<'_>, faults: &mut Faults) {
+    for name in [
+        "lifecycle",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+    ] {
+        let forbidden = container.member(name);
+        if forbidden.is_set() {
+            let detail = "may not be set for init containers without restartPolicy=Always";
+            faults.push(forbidden.forbidden(detail));
+        }
+    }
+    for policy in container.member("resizePolicy").items() {
+        let restarts = policy.member("restartPolicy");
+        if restarts.text() == "RestartContainer" {
+            let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            faults.push(restarts.invalid(detail));
         }
     }
 }

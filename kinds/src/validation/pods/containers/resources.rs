@@ -47,8 +47,7 @@ pub(super) fn validate_container_resources(
     claims: &BTreeSet<&str>,
     faults: &mut Faults,
 ) {
-    validate_requirements(resources, validate_container_resource_name, faults);
-    validate_claims(&resources.member("claims"), claims, faults);
+    validate_requirements(resources, validate_container_resource_name, claims, faults);
 }
 
 /// The faults of the resources of a whole pod.
@@ -60,12 +59,14 @@ pub fn validate_pod_resources(spec: &Field<'_>, faults: &mut Faults) {
     let os = spec.member("os");
     if os.member("name").text() == "windows" {
         faults.push(resources.forbidden("may not be set for a windows pod"));
+        return;
     }
     let claims = resources.member("claims");
     if !claims.is_empty() {
         faults.push(claims.forbidden("claims may not be set for Resources at pod-level"));
     }
-    validate_requirements(&resources, validate_pod_resource_name, faults);
+    let names = claims_of(spec);
+    validate_requirements(&resources, validate_pod_resource_name, &names, faults);
     validate_sums(spec, &resources, faults);
 }
 
@@ -77,7 +78,17 @@ pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, faults: &mut
     }
     let limits = json!({"limits": amounts.value()});
     let resources = overhead.with_value(&limits);
-    validate_requirements(&resources, validate_container_resource_name, faults);
+    let validate_name = validate_container_resource_name;
+    validate_requirements(&resources, validate_name, &BTreeSet::new(), faults);
+}
+
+/// The names of a pod's claims for devices.
+pub(super) fn claims_of<'p>(spec: &Field<'p>) -> BTreeSet<&'p str> {
+    let claims = spec.value().and_then(|spec| spec.get("resourceClaims"));
+    let claims = claims.and_then(Value::as_array).into_iter().flatten();
+    claims
+        .filter_map(|claim| claim.get("name")?.as_str())
+        .collect()
 }
 
 /// What a pod may have must be enough for its containers.
@@ -131,10 +142,11 @@ fn validate_sum(resources: &Field<'_>, list: &str, sums: &Amounts, faults: &mut 
     }
 }
 
-/// The faults of limits and requests.
+/// The faults of limits, requests and claims.
 fn validate_requirements(
     resources: &Field<'_>,
     validate_name: fn(&str, &Field<'_>, &mut Faults),
+    claims: &BTreeSet<&str>,
     faults: &mut Faults,
 ) {
     let (limits, requests) = (resources.member("limits"), resources.member("requests"));
@@ -156,6 +168,7 @@ fn validate_requirements(
     if has(|name| name.starts_with(HUGE_PAGES)) && !has(is_common) {
         faults.push(resources.forbidden("HugePages require cpu or memory"));
     }
+    validate_claims(&resources.member("claims"), claims, faults);
 }
 
 /// Whether a resource is one by which pods are told apart.

@@ -11,6 +11,18 @@ use crate::validation::formats::{one_of, require_text};
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 
+const RULES_NEED_POLICY: &str = "must specify restartPolicy when restart rules are used";
+
+/// The faults of when an init container starts again after it has ended.
+pub(super) fn validate_init_restart_policy(container: &Field<'_>, faults: &mut Faults) {
+    let policy = container.member("restartPolicy");
+    if policy.is_set() {
+        validate_restart_policy(container, faults);
+    } else if !container.member("restartPolicyRules").is_empty() {
+        faults.push(policy.required(RULES_NEED_POLICY));
+    }
+}
+
 /// The faults of when a container starts again after it has ended.
 pub(super) fn validate_restart_policy(container: &Field<'_>, faults: &mut Faults) {
     let policy = container.member("restartPolicy");
@@ -18,8 +30,7 @@ pub(super) fn validate_restart_policy(container: &Field<'_>, faults: &mut Faults
     if policy.is_set() {
         one_of(&policy, &["Always", "Never", "OnFailure"], faults);
     } else if !rules.is_empty() {
-        let detail = "must specify restartPolicy when restart rules are used";
-        faults.push(policy.required(detail));
+        faults.push(policy.required(RULES_NEED_POLICY));
     }
     validate_count(&rules, MAX_RULES, faults);
     for rule in rules.items() {
