@@ -13,6 +13,19 @@ use crate::validation::internal::{any_json, internal_json, invalid_struct};
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const MAX_PROFILE: usize = 4095;
+/// Parameters of the kernel for the communication of processes.
+const IPC_SYSCTLS: [&str; 10] = [
+    "kernel.sem",
+    "kernel.shm",
+    "kernel.shmmax",
+    "kernel.shmall",
+    "kernel.shmmni",
+    "kernel.shm_rmid_forced",
+    "kernel.msg",
+    "kernel.msgmax",
+    "kernel.msgmnb",
+    "kernel.msgmni",
+];
 const MAX_SYSCTL: usize = 253;
 const MAX_CREDENTIALS_KIB: usize = 64;
 const MAX_WINDOWS_DOMAIN: usize = 256;
@@ -127,10 +140,8 @@ fn namespace(sysctl: &str) -> Option<&'static str> {
             .collect(),
         false => sysctl.to_owned(),
     };
-    let ipc = ["kernel.shm", "kernel.msg", "fs.mqueue."];
     match name.as_str() {
-        "kernel.sem" => Some("ipc"),
-        name if ipc.iter().any(|prefix| name.starts_with(prefix)) => Some("ipc"),
+        name if IPC_SYSCTLS.contains(&name) || name.starts_with("fs.mqueue.") => Some("ipc"),
         name if name.starts_with("net.") => Some("net"),
         _ => None,
     }

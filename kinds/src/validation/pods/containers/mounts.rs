@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use api::field::Field;
+use serde_json::Value;
 
 use super::{Volumes, not_found};
 use crate::validation::Faults;
@@ -36,7 +37,7 @@ pub(super) fn validate_volume_mounts(
             let detail = "must not already exist in volumeDevices";
             faults.push(name.invalid_value(name.text(), detail));
         }
-        if has(&devices, "devicePath", path.text()) {
+        if has_path(&devices, "devicePath", path.text()) {
             let detail = "must not already exist as a path in volumeDevices";
             faults.push(path.invalid_value(path.text(), detail));
         }
@@ -49,6 +50,17 @@ pub(super) fn validate_volume_mounts(
 /// Whether an item of a list has this text.
 fn has(list: &Field<'_>, member: &str, text: &str) -> bool {
     list.items().any(|item| item.member(member).text() == text)
+}
+
+/// Whether an item of a list has this path. Of items with the same name, only the last one counts.
+fn has_path(list: &Field<'_>, member: &str, path: &str) -> bool {
+    let items = list.list();
+    let is_at = |(index, item): (usize, &Value)| {
+        let mut later = items.iter().skip(index + 1);
+        item.get(member).and_then(Value::as_str).unwrap_or_default() == path
+            && !later.any(|later| later.get("name") == item.get("name"))
+    };
+    items.iter().enumerate().any(is_at)
 }
 
 /// A member of an item that is reported as one of the list.
@@ -155,7 +167,7 @@ pub(super) fn validate_volume_devices(
             let detail = "must not already exist in volumeMounts";
             faults.push(name.invalid_value(name.text(), detail));
         }
-        if has(&mounts, "mountPath", path.text()) {
+        if has_path(&mounts, "mountPath", path.text()) {
             let detail = "must not already exist as a path in volumeMounts";
             faults.push(path.invalid_value(path.text(), detail));
         }
