@@ -37,7 +37,8 @@ impl<'p> Pod<'p> {
         let claims = spec.member("resourceClaims").list();
         let claims = claims
             .iter()
-            .filter_map(|claim| claim.get("name")?.as_str());
+            .filter_map(|claim| claim.get("name")?.as_str())
+            .filter(|name| !name.is_empty());
         Pod {
             volumes,
             claims: claims.collect(),
