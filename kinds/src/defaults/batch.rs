@@ -36,7 +36,17 @@ pub fn job(object: &mut Object) {
     };
     set_absent(spec, "podReplacementPolicy", replacement);
     pod_failure_policy(spec);
-    let labels = template_labels(spec).cloned();
+    // Where a selector is to be made, labels are made with it.
+    let is_manual = spec.get("manualSelector") == Some(&Value::Bool(true));
+    if is_manual || spec.contains_key("selector") {
+        label_as_template(object);
+    }
+}
+
+/// A Job without labels has those of its pods.
+fn label_as_template(object: &mut Object) {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    let labels = spec.and_then(template_labels).cloned();
     if let Some(labels) = labels
         && is_without(object.metadata_mut(), "labels")
     {
@@ -73,7 +83,8 @@ pub fn cronjob(object: &mut Object) {
 }
 
 /// Makes the selector of a new Job, and the labels of its pods, of its uid and name (API-231).
-/// Jobs with a manual selector keep theirs.
+/// A Job without labels has those too, if its template had some of its own. Jobs with a manual
+/// selector keep theirs.
 pub fn prepare_job_create(object: &mut Object) {
     if object.at(&["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
         return;
@@ -85,6 +96,7 @@ pub fn prepare_job_create(object: &mut Object) {
     let Some(spec) = member(&mut object.0, "spec") else {
         return;
     };
+    let had_labels = template_labels(spec).is_some();
     let metadata = member_or_new(spec, "template").and_then(|t| member_or_new(t, "metadata"));
     if let Some(labels) = metadata.and_then(|metadata| member_or_new(metadata, "labels")) {
         for (keys, value) in [(CONTROLLER_UID, &uid), (JOB_NAME, &name)] {
@@ -98,5 +110,8 @@ pub fn prepare_job_create(object: &mut Object) {
     {
         let [key, _] = CONTROLLER_UID;
         labels.entry(key).or_insert_with(|| json!(uid));
+    }
+    if had_labels {
+        label_as_template(object);
     }
 }

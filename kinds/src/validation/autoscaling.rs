@@ -6,7 +6,7 @@ use api::object::Object;
 use api::quantity::Quantity;
 
 use super::Faults;
-use super::counts::{number, validate_all_nonnegative};
+use super::counts::{number, validate_all_nonnegative, validate_nonnegative};
 use super::pods::containers::resources::validate_container_resource_name;
 
 /// The largest time that a policy of scaling looks at, in seconds.
@@ -40,6 +40,14 @@ pub fn validate_horizontalpodautoscaler(object: &Object) -> Faults {
 /// The faults of a change to an autoscaler.
 pub fn validate_horizontalpodautoscaler_update(object: &Object, stored: &Object) -> Faults {
     validate(object, Some(stored))
+}
+
+/// The faults of a Scale.
+pub fn validate_scale(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    validate_nonnegative(&spec.member("replicas"), &mut faults);
+    faults
 }
 
 /// The faults of a change to the status of an autoscaler.
@@ -79,7 +87,10 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     validate_reference(&target, &mut faults);
     // ReplicationControllers are the only ones without a group that can be scaled.
     let needs_group = target.member("kind").text() != "ReplicationController";
-    validate_version(&target, needs_group, &mut faults);
+    let path = ["spec", "scaleTargetRef", "apiVersion"];
+    if stored.is_none_or(|stored| stored.text(&path) != object.text(&path)) {
+        validate_version(&target, needs_group, &mut faults);
+    }
     validate_metrics(&spec.member("metrics"), min.int(), &mut faults);
     let behavior = spec.member("behavior");
     validate_scaling_rules(&behavior.member("scaleUp"), &mut faults);

@@ -65,16 +65,14 @@ fn validate_requirement(requirement: &Field<'_>, allows_invalid_values: bool, fa
 
 /// Whether a selector, which may be absent, has a value that no label can have.
 pub fn has_invalid_values(selector: &Field<'_>) -> bool {
+    let is_invalid = |value: &Value| {
+        let text = value.as_str().unwrap_or_default();
+        !names::label_value(text).is_empty()
+    };
     selector
         .member("matchExpressions")
         .items()
-        .any(|requirement| {
-            let values = requirement.member("values");
-            let found = values
-                .items()
-                .any(|value| !names::label_value(value.text()).is_empty());
-            found
-        })
+        .any(|requirement| requirement.member("values").list().iter().any(is_invalid))
 }
 
 /// Whether a selector has neither labels nor expressions.

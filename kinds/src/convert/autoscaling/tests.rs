@@ -1,11 +1,11 @@
+use api::object::Object;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::defaults::autoscaling::{BEHAVIOR, CONDITIONS, METRICS};
-use api::object::Object;
 
-/// Objects as kube-apiserver 1.36 shows them: one that is stored in `v2`, in `v1`, and in `v2` after
-/// it was written as `v1` shows it.
+/// Objects as kube-apiserver 1.36 shows them: one that is stored in `v2`, in `v1`, and in `v2`
+/// after it was written as `v1` shows it.
 const VERSIONS: &str = include_str!("../../../recorded/autoscaling_versions.json");
 
 fn object(value: &Value) -> Object {

@@ -261,7 +261,8 @@ impl Change<'_> {
         }
         let has_policy = self.spec.member("successPolicy").is_set();
         if has_policy && !ends.is_success && ends.is_complete {
-            let message = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True";
+            let message = "cannot set Complete=True for Job with SuccessPolicy unless \
+                           SuccessCriteriaMet=True";
             self.refuse_conditions(message, faults);
         }
     }

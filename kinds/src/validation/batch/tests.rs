@@ -66,9 +66,12 @@ fn selectors_of_jobs_are_made_of_their_uid() {
     let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}});
     assert_eq!(made.at(&["spec", "selector"]), Some(&selector));
     assert_eq!(faults(&made), Vec::<String>::new());
+    assert_eq!(made.at(&["metadata", "labels"]), None);
 
     let metadata = json!({"labels": {"job-name": "x"}});
     let other = new_job(&json!({"template": {"metadata": metadata, "spec": never}}));
+    let labels = other.at(&["spec", "template", "metadata", "labels"]);
+    assert_eq!(other.at(&["metadata", "labels"]), labels);
     assert_eq!(
         faults(&other),
         ["spec.template.metadata.labels[job-name]: Invalid value: \

@@ -4,12 +4,13 @@ use crate::defaults::workloads::{
 };
 use crate::recorded::{Functions, check};
 
+type Defaults = Option<fn(&mut Object)>;
 type Create = fn(&Object) -> Faults;
 type Update = fn(&Object, &Object) -> Faults;
 
 fn functions(path: &str) -> Functions {
     let kind = path.split("/default/").nth(1).unwrap();
-    let (defaults, create, update): (Option<fn(&mut Object)>, Create, Update) = match kind {
+    let (defaults, create, update): (Defaults, Create, Update) = match kind {
         "deployments" => (
             Some(deployment),
             validate_deployment,
