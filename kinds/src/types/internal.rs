@@ -12,7 +12,7 @@ use super::TYPES;
 
 /// Names in Go that differ from those in JSON by more than their first letter. A name with a type
 /// in front is that of this type only.
-const NAMES: [(&str, &str); 42] = [
+const NAMES: [(&str, &str); 43] = [
     ("AzureDiskVolumeSource.diskURI", "DataDiskURI"),
     ("GlusterfsVolumeSource.endpoints", "EndpointsName"),
     ("RBDVolumeSource.image", "RBDImage"),
@@ -25,6 +25,7 @@ const NAMES: [(&str, &str); 42] = [
     ("cephfs", "CephFS"),
     ("chapAuthDiscovery", "DiscoveryCHAPAuth"),
     ("chapAuthSession", "SessionCHAPAuth"),
+    ("cidrs", "CIDRs"),
     ("csi", "CSI"),
     ("dnsConfig", "DNSConfig"),
     ("dnsPolicy", "DNSPolicy"),

@@ -125,9 +125,9 @@ impl Range {
         self.first() != self.address
     }
 
-    /// Whether it has IPv4 addresses.
+    /// Whether its address belongs to IPv4, also in the form of IPv6.
     pub fn is_v4(&self) -> bool {
-        self.address.is_ipv4()
+        is_v4(self.address)
     }
 }
 

@@ -12,6 +12,7 @@ const LABEL_REGEX: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_REGEX: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const UNDERSCORE_REGEX: &str =
     "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
+const HTTP_PATH_REGEX: &str = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
 const MAX_SUBDOMAIN: usize = 253;
 const MAX_LABEL: usize = 63;
 const MAX_PORT_NAME: usize = 15;
@@ -49,7 +50,10 @@ fn too_long(text: &str, limit: usize) -> Option<String> {
 
 /// The examples and the expression behind a message: `(e.g. 'a',  or 'b', regex used …)`.
 fn with_examples(message: &str, examples: &[&str], regex: &str) -> String {
-    let mut text = format!("{message} (e.g. ");
+    let mut text = format!("{message} (");
+    if !examples.is_empty() {
+        text.push_str("e.g. ");
+    }
     for (index, example) in examples.iter().enumerate() {
         if index > 0 {
             text.push_str(" or ");
@@ -149,6 +153,31 @@ pub fn validate_fully_qualified_domain(field: &Field<'_>, faults: &mut Faults) {
     for label in name.split('.') {
         let wrong = names::dns_label(label).into_iter();
         faults.extend(wrong.map(|message| field.invalid_value(label, message)));
+    }
+}
+
+/// A domain, a slash, and a path of HTTP. Faults are those of its field.
+pub fn domain_prefixed_path(field: &Field<'_>, faults: &mut Faults) {
+    if !require_text(field, faults) {
+        return;
+    }
+    let text = field.text();
+    let (domain, path) = match text.split_once('/') {
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => (domain, path),
+        _ => {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            faults.push(field.invalid(why));
+            return;
+        }
+    };
+    let wrong = names::dns_subdomain(domain).into_iter();
+    faults.extend(wrong.map(|message| field.invalid_value(domain, message)));
+    let is_valid = consists_of(path, |byte| {
+        byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)
+    });
+    if !is_valid {
+        let why = with_examples("Invalid path", &[], HTTP_PATH_REGEX);
+        faults.push(field.invalid_value(path, why));
     }
 }
 

@@ -1,1 +1,0 @@
-//! What is refused of networking.k8s.io.

@@ -1,0 +1,67 @@
+//! What is refused of kinds of `networking.k8s.io`: policies, ingresses and their classes,
+//! addresses and ranges of Services.
+
+mod classes;
+mod ingresses;
+mod policies;
+mod ranges;
+
+pub use classes::{validate_ingressclass, validate_ingressclass_update};
+pub use ingresses::{validate_ingress, validate_ingress_status_update, validate_ingress_update};
+pub use policies::{validate_networkpolicy, validate_networkpolicy_update};
+pub use ranges::{
+    validate_ipaddress, validate_ipaddress_update, validate_servicecidr,
+    validate_servicecidr_update,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::networking::{ingressclass, networkpolicy};
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        check(
+            include_str!("../../../recorded/networking.json"),
+            |path| match path.rsplit('/').next() {
+                Some("networkpolicies") => Functions {
+                    defaults: Some(networkpolicy),
+                    create: validate_networkpolicy,
+                    update: Some(validate_networkpolicy_update),
+                },
+                Some("ingressclasses") => Functions {
+                    defaults: Some(ingressclass),
+                    create: validate_ingressclass,
+                    update: Some(validate_ingressclass_update),
+                },
+                Some("ingresses") => Functions {
+                    defaults: None,
+                    create: validate_ingress,
+                    update: Some(validate_ingress_update),
+                },
+                Some("ipaddresses") => Functions {
+                    defaults: None,
+                    create: validate_ipaddress,
+                    update: Some(validate_ipaddress_update),
+                },
+                _ => Functions {
+                    defaults: None,
+                    create: validate_servicecidr,
+                    update: Some(validate_servicecidr_update),
+                },
+            },
+        );
+    }
+
+    #[test]
+    fn answers_to_status_are_those_of_kube_apiserver() {
+        let functions = Functions {
+            defaults: None,
+            create: validate_ingress,
+            update: Some(validate_ingress_status_update),
+        };
+        let cases = include_str!("../../../recorded/networking_status.json");
+        check(cases, |_| Functions { ..functions });
+    }
+}

@@ -1,0 +1,163 @@
+//! What is refused of NetworkPolicies.
+
+use api::field::Field;
+use api::object::Object;
+use serde_json::Value;
+
+use super::super::Faults;
+use super::super::addresses::{Range, validate_legacy_range};
+use super::super::formats::{one_of, port_name, port_number, report};
+use super::super::selectors::{has_invalid_values, validate_label_selector};
+
+/// What a stored policy may keep.
+#[derive(Default)]
+struct Kept<'s> {
+    /// Values in selectors that no label can have.
+    selector_values: bool,
+    /// Ranges of addresses.
+    ranges: Vec<&'s str>,
+}
+
+/// The faults of a NetworkPolicy.
+pub fn validate_networkpolicy(object: &Object) -> Faults {
+    validate(object, &Kept::default())
+}
+
+/// The faults of a change to a NetworkPolicy.
+pub fn validate_networkpolicy_update(object: &Object, stored: &Object) -> Faults {
+    let spec = Field::of(stored, "spec");
+    let mut kept = Kept {
+        selector_values: has_invalid_values(&spec.member("podSelector")),
+        ranges: Vec::new(),
+    };
+    for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
+        for rule in spec.member(rules).items() {
+            for peer in rule.member(peers).items() {
+                let selectors = ["podSelector", "namespaceSelector"];
+                kept.selector_values |= selectors
+                    .iter()
+                    .any(|name| has_invalid_values(&peer.member(name)));
+            }
+        }
+    }
+    kept.ranges = stored_ranges(stored);
+    validate(object, &kept)
+}
+
+fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    let list = value.get(name).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// All ranges of a stored policy.
+fn stored_ranges(stored: &Object) -> Vec<&str> {
+    let mut ranges = Vec::new();
+    let Some(spec) = stored.0.get("spec") else {
+        return ranges;
+    };
+    for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
+        let peers = list(spec, rules).iter().flat_map(|rule| list(rule, peers));
+        for block in peers.filter_map(|peer| peer.get("ipBlock")) {
+            ranges.extend(block.get("cidr").and_then(Value::as_str));
+            ranges.extend(list(block, "except").iter().filter_map(Value::as_str));
+        }
+    }
+    ranges
+}
+
+fn validate(object: &Object, kept: &Kept<'_>) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let selector = spec.member("podSelector");
+    validate_label_selector(&selector, kept.selector_values, &mut faults);
+    for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
+        for rule in spec.member(rules).items() {
+            for port in rule.member("ports").items() {
+                validate_port(&port, &mut faults);
+            }
+            for peer in rule.member(peers).items() {
+                validate_peer(&peer, kept, &mut faults);
+            }
+        }
+    }
+    let types = spec.member("policyTypes");
+    if types.len() > 2 {
+        faults.push(types.invalid("may not specify more than two policyTypes"));
+        return faults;
+    }
+    for kind in types.items() {
+        one_of(&kind, &["Ingress", "Egress"], &mut faults);
+    }
+    faults
+}
+
+fn validate_port(port: &Field<'_>, faults: &mut Faults) {
+    let protocol = port.member("protocol");
+    if protocol.is_set() {
+        one_of(&protocol, &["TCP", "UDP", "SCTP"], faults);
+    }
+    let (first, last) = (port.member("port"), port.member("endPort"));
+    match (first.value(), last.int()) {
+        (None, None) => {}
+        (None, Some(_)) => {
+            faults.push(last.invalid("may not be specified when `port` is not specified"));
+        }
+        (Some(Value::String(name)), end) => {
+            if end.is_some() {
+                faults.push(last.invalid("may not be specified when `port` is non-numeric"));
+            }
+            report(&first, port_name(name), faults);
+        }
+        (Some(number), end) => {
+            let number = number.as_i64().unwrap_or_default();
+            report(&first, port_number(number), faults);
+            if let Some(end) = end {
+                if end < number {
+                    let why = "must be greater than or equal to `port`";
+                    faults.push(last.invalid_value(number, why));
+                }
+                report(&last, port_number(end), faults);
+            }
+        }
+    }
+}
+
+fn validate_peer(peer: &Field<'_>, kept: &Kept<'_>, faults: &mut Faults) {
+    let selectors = [peer.member("podSelector"), peer.member("namespaceSelector")];
+    for selector in &selectors {
+        validate_label_selector(selector, kept.selector_values, faults);
+    }
+    let block = peer.member("ipBlock");
+    if block.is_set() {
+        validate_block(&block, kept, faults);
+    }
+    let has_selector = selectors.iter().any(Field::is_set);
+    match (has_selector, block.is_set()) {
+        (false, false) => faults.push(peer.required("must specify a peer")),
+        (true, true) => {
+            faults.push(peer.forbidden("may not specify both ipBlock and another peer"));
+        }
+        _ => {}
+    }
+}
+
+fn validate_block(block: &Field<'_>, kept: &Kept<'_>, faults: &mut Faults) {
+    let cidr = block.member("cidr");
+    if cidr.text().is_empty() {
+        faults.push(cidr.required(""));
+        return;
+    }
+    let Some(range) = validate_legacy_range(&cidr, &kept.ranges, faults) else {
+        return;
+    };
+    for exception in block.member("except").items() {
+        let excepted = validate_legacy_range(&exception, &kept.ranges, faults);
+        if excepted.is_some_and(|excepted| !is_strict_part(excepted, range)) {
+            faults.push(exception.invalid("must be a strict subset of `cidr`"));
+        }
+    }
+}
+
+fn is_strict_part(part: Range, whole: Range) -> bool {
+    whole.contains(part.first()) && whole.bits < part.bits
+}
