@@ -83,9 +83,11 @@ pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults:
     for container in containers.items() {
         validate_common(&container, &pod, faults);
         restart::validate_init_restart_policy(&container, faults);
-        let name = container.member("name");
-        if !name.text().is_empty() && !names.insert(name_of(&container)) {
-            faults.push(duplicate(&name));
+        let name = name_of(&container);
+        if names.contains(name) {
+            faults.push(duplicate(&container.member("name")));
+        } else if !name.is_empty() {
+            names.insert(name);
         }
         // Init containers run one after the other, so each has the ports of the host alone. They
         // are reported as if it were the first one.
