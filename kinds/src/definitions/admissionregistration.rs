@@ -1,6 +1,6 @@
 //! `admissionregistration.k8s.io/v1`.
 
-use super::{cluster, generation, names, with_bare_status};
+use super::{cluster, generation, names, rules, with_bare_status};
 use crate::columns::admissionregistration as columns;
 use api::resource::ResourceDefinition;
 
@@ -17,72 +17,72 @@ fn admission(object_type: &'static str, plural: &str, member: &str) -> ResourceD
 
 /// MutatingAdmissionPolicies.
 pub fn mutatingadmissionpolicies() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::mutatingadmissionpolicies(),
         ..admission(
             "admissionregistration.v1.MutatingAdmissionPolicy",
             "mutatingadmissionpolicies",
             "spec",
         )
-    }
+    })
 }
 
 /// MutatingAdmissionPolicyBindings.
 pub fn mutatingadmissionpolicybindings() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::bindings(),
         ..admission(
             "admissionregistration.v1.MutatingAdmissionPolicyBinding",
             "mutatingadmissionpolicybindings",
             "spec",
         )
-    }
+    })
 }
 
 /// MutatingWebhookConfigurations.
 pub fn mutatingwebhookconfigurations() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::webhookconfigurations(),
         ..admission(
             "admissionregistration.v1.MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",
             "webhooks",
         )
-    }
+    })
 }
 
 /// ValidatingAdmissionPolicies.
 pub fn validatingadmissionpolicies() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::validatingadmissionpolicies(),
         ..with_bare_status(admission(
             "admissionregistration.v1.ValidatingAdmissionPolicy",
             "validatingadmissionpolicies",
             "spec",
         ))
-    }
+    })
 }
 
 /// ValidatingAdmissionPolicyBindings.
 pub fn validatingadmissionpolicybindings() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::bindings(),
         ..admission(
             "admissionregistration.v1.ValidatingAdmissionPolicyBinding",
             "validatingadmissionpolicybindings",
             "spec",
         )
-    }
+    })
 }
 
 /// ValidatingWebhookConfigurations.
 pub fn validatingwebhookconfigurations() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::webhookconfigurations(),
         ..admission(
             "admissionregistration.v1.ValidatingWebhookConfiguration",
             "validatingwebhookconfigurations",
             "webhooks",
         )
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `apiextensions.k8s.io/v1`.
 
-use super::{cluster, generation, names, with_status};
+use super::{cluster, generation, names, rules, with_status};
 use crate::columns::apiextensions as columns;
 use crate::special::customresourcedefinitions as definitions;
 use api::resource::{CreateStrategy, ResourceDefinition, UpdateChecks, UpdateStrategy};
@@ -12,7 +12,7 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         "apiextensions.k8s.io",
         "customresourcedefinitions",
     ));
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         create: CreateStrategy {
             prepare: Some(definitions::prepare_create),
             ..row.create
@@ -30,5 +30,5 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         update_checks: UpdateChecks::Changes,
         columns: columns::customresourcedefinitions(),
         ..row
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `apiregistration.k8s.io/v1`.
 
-use super::{cluster, names, with_bare_status};
+use super::{cluster, names, rules, with_bare_status};
 use crate::columns::apiregistration as columns;
 use crate::special::apiservices;
 use api::resource::{CreateStrategy, NameRule, ResourceDefinition};
@@ -13,7 +13,7 @@ pub fn apiservices() -> ResourceDefinition {
         "apiregistration.k8s.io",
         "apiservices",
     ));
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         create: CreateStrategy {
             prepare: Some(apiservices::prepare_create),
             ..row.create
@@ -25,5 +25,5 @@ pub fn apiservices() -> ResourceDefinition {
         strict_finalizers: false,
         columns: columns::apiservices(),
         ..row
-    }
+    })
 }

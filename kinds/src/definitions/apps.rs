@@ -1,6 +1,6 @@
 //! `apps/v1`.
 
-use super::{generation, names, status, typed, with_status};
+use super::{generation, names, rules, status, typed, with_status};
 use crate::columns::apps as columns;
 use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
 
@@ -16,48 +16,48 @@ fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
 
 /// ControllerRevisions, the histories of StatefulSets and DaemonSets.
 pub fn controllerrevisions() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::controllerrevisions(),
         ..typed("apps.v1.ControllerRevision", "apps", "controllerrevisions")
-    }
+    })
 }
 
 /// DaemonSets.
 pub fn daemonsets() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["ds"]),
         columns: columns::daemonsets(),
         ..workload("apps.v1.DaemonSet", "daemonsets")
-    }
+    })
 }
 
 /// Deployments.
 pub fn deployments() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["deploy"]),
         // A status update can't change labels (http.md 6.2).
         subresources: vec![status(&["spec", "metadata.labels"])],
         generation: generation(&["spec", "metadata.annotations"]),
         columns: columns::deployments(),
         ..workload("apps.v1.Deployment", "deployments")
-    }
+    })
 }
 
 /// ReplicaSets.
 pub fn replicasets() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["rs"]),
         columns: columns::replicasets(),
         ..workload("apps.v1.ReplicaSet", "replicasets")
-    }
+    })
 }
 
 /// StatefulSets. Their names are the first part of the names of their pods.
 pub fn statefulsets() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["sts"]),
         name_rule: NameRule::DnsLabel,
         columns: columns::statefulsets(),
         ..workload("apps.v1.StatefulSet", "statefulsets")
-    }
+    })
 }

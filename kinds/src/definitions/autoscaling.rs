@@ -1,6 +1,6 @@
 //! `autoscaling/v2` and `autoscaling/v1`.
 
-use super::{names, typed, with_status};
+use super::{names, rules, typed, with_status};
 use crate::columns::autoscaling as columns;
 use api::resource::{ConversionStrategy, ResourceDefinition, UpdateChecks};
 
@@ -21,16 +21,16 @@ fn horizontalpodautoscalers(object_type: &'static str) -> ResourceDefinition {
 
 /// HorizontalPodAutoscalers with any metrics.
 pub fn horizontalpodautoscalers_v2() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::horizontalpodautoscalers_v2(),
         ..horizontalpodautoscalers("autoscaling.v2.HorizontalPodAutoscaler")
-    }
+    })
 }
 
 /// HorizontalPodAutoscalers by use of processors only. Other metrics are in annotations.
 pub fn horizontalpodautoscalers_v1() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::horizontalpodautoscalers_v1(),
         ..horizontalpodautoscalers("autoscaling.v1.HorizontalPodAutoscaler")
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `batch/v1`.
 
-use super::{generation, names, typed, with_status};
+use super::{generation, names, rules, typed, with_status};
 use crate::columns::batch as columns;
 use api::resource::{DefaultPropagation, ResourceDefinition, SelectableField, UpdateChecks};
 
@@ -15,17 +15,17 @@ fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
 
 /// CronJobs.
 pub fn cronjobs() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["cj"]),
         update_checks: UpdateChecks::Changes,
         columns: columns::cronjobs(),
         ..workload("batch.v1.CronJob", "cronjobs")
-    }
+    })
 }
 
 /// Jobs.
 pub fn jobs() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         update_checks: UpdateChecks::ObjectThenChanges,
         propagation: DefaultPropagation::Orphan,
         selectable_fields: vec![SelectableField::number(
@@ -34,5 +34,5 @@ pub fn jobs() -> ResourceDefinition {
         )],
         columns: columns::jobs(),
         ..workload("batch.v1.Job", "jobs")
-    }
+    })
 }

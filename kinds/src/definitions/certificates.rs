@@ -1,6 +1,6 @@
 //! `certificates.k8s.io/v1`.
 
-use super::{cluster, names, part, status};
+use super::{cluster, names, part, rules, status};
 use crate::columns::certificates as columns;
 use crate::special::certificates;
 use api::resource::{
@@ -17,7 +17,7 @@ pub fn certificatesigningrequests() -> ResourceDefinition {
     let mut status = status(&["spec"]);
     status.update.prepare = Some(certificates::prepare_status);
     let verbs = [Verb::Get, Verb::Patch, Verb::Update];
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["csr"]),
         subresources: vec![part("approval", &verbs, approval), status],
         name_rule: NameRule::PathSegment,
@@ -48,5 +48,5 @@ pub fn certificatesigningrequests() -> ResourceDefinition {
             "certificates.k8s.io",
             "certificatesigningrequests",
         )
-    }
+    })
 }

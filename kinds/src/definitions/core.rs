@@ -1,6 +1,6 @@
 //! The core group, `v1`.
 
-use super::{generation, names, part, status, typed, with_status};
+use super::{generation, names, part, rules, status, typed, with_status};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
 use crate::special::{
@@ -33,7 +33,7 @@ pub fn namespaces() -> ResourceDefinition {
     let mut status = status(&["spec"]);
     status.update.prepare = Some(namespace::prepare_update);
     status.update.validate = Some(namespace::validate_status);
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         // Namespaces have no deletion of collections (API-10).
         verbs: Verb::ALL
             .into_iter()
@@ -60,12 +60,12 @@ pub fn namespaces() -> ResourceDefinition {
         selects_namespace: false,
         columns: columns::namespaces(),
         ..core("core.v1.Namespace", "namespaces")
-    }
+    })
 }
 
 /// ConfigMaps.
 pub fn configmaps() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["cm"]),
         update: UpdateStrategy {
             validate: Some(immutable::validate_configmap),
@@ -73,12 +73,12 @@ pub fn configmaps() -> ResourceDefinition {
         },
         columns: columns::configmaps(),
         ..core("core.v1.ConfigMap", "configmaps")
-    }
+    })
 }
 
 /// Secrets.
 pub fn secrets() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         create: CreateStrategy {
             prepare: Some(secret::prepare),
             ..CreateStrategy::default()
@@ -91,7 +91,7 @@ pub fn secrets() -> ResourceDefinition {
         selectable_fields: vec![SelectableField::text("type", &["type"])],
         columns: columns::secrets(),
         ..core("core.v1.Secret", "secrets")
-    }
+    })
 }
 
 /// Pods.
@@ -104,7 +104,7 @@ pub fn pods() -> ResourceDefinition {
     ]);
     status.update.prepare = Some(pod::prepare_status);
     let row = with_status(core("core.v1.Pod", "pods"));
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["po"]),
         categories: names(&["all"]),
         subresources: vec![status],
@@ -133,13 +133,13 @@ pub fn pods() -> ResourceDefinition {
         ],
         columns: pod_columns::pods(),
         ..row
-    }
+    })
 }
 
 /// Nodes. Their keys still use the historical name `minions` (KV-2).
 pub fn nodes() -> ResourceDefinition {
     let row = with_status(core("core.v1.Node", "nodes"));
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["no"]),
         scope: ResourceScope::Cluster,
         key_prefix: "minions".to_owned(),
@@ -150,12 +150,12 @@ pub fn nodes() -> ResourceDefinition {
         selects_namespace: false,
         columns: node_columns::nodes(),
         ..row
-    }
+    })
 }
 
 /// Services.
 pub fn services() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["svc"]),
         categories: names(&["all"]),
         key_prefix: "services/specs".to_owned(),
@@ -169,12 +169,12 @@ pub fn services() -> ResourceDefinition {
         ],
         columns: columns::services(),
         ..with_status(core("core.v1.Service", "services"))
-    }
+    })
 }
 
 /// ServiceAccounts.
 pub fn serviceaccounts() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["sa"]),
         returns_deleted: true,
         create: CreateStrategy {
@@ -186,13 +186,13 @@ pub fn serviceaccounts() -> ResourceDefinition {
             ..UpdateStrategy::default()
         },
         ..core("core.v1.ServiceAccount", "serviceaccounts")
-    }
+    })
 }
 
 /// Events.
 pub fn events() -> ResourceDefinition {
     let own = |label: &str| SelectableField::text(label, &[label]);
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["ev"]),
         // Clients of core/v1 use arbitrary names for events (API-201).
         name_rule: NameRule::PathSegment,
@@ -218,28 +218,28 @@ pub fn events() -> ResourceDefinition {
         ],
         columns: event_columns::events(),
         ..core("core.v1.Event", "events")
-    }
+    })
 }
 
 /// Endpoints. Their keys lie below those of services (KV-2).
 pub fn endpoints() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["ep"]),
         key_prefix: "services/endpoints".to_owned(),
         create_on_update: true,
         columns: columns::endpoints(),
         ..core("core.v1.Endpoints", "endpoints")
-    }
+    })
 }
 
 /// LimitRanges.
 pub fn limitranges() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["limits"]),
         create_on_update: true,
         columns: columns::limitranges(),
         ..core("core.v1.LimitRange", "limitranges")
-    }
+    })
 }
 
 /// PersistentVolumeClaims.
@@ -248,7 +248,7 @@ pub fn persistentvolumeclaims() -> ResourceDefinition {
         "core.v1.PersistentVolumeClaim",
         "persistentvolumeclaims",
     ));
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["pvc"]),
         returns_deleted: true,
         create: CreateStrategy {
@@ -261,7 +261,7 @@ pub fn persistentvolumeclaims() -> ResourceDefinition {
         },
         columns: volume_columns::persistentvolumeclaims(),
         ..row
-    }
+    })
 }
 
 /// PersistentVolumes.
@@ -269,7 +269,7 @@ pub fn persistentvolumes() -> ResourceDefinition {
     let row = with_status(core("core.v1.PersistentVolume", "persistentvolumes"));
     let mut status = status(&["spec"]);
     status.update.prepare = Some(volumes::prepare_volume_status);
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["pv"]),
         scope: ResourceScope::Cluster,
         subresources: vec![status],
@@ -281,24 +281,24 @@ pub fn persistentvolumes() -> ResourceDefinition {
         },
         columns: volume_columns::persistentvolumes(),
         ..row
-    }
+    })
 }
 
 /// PodTemplates.
 pub fn podtemplates() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         generation: generation(&["template"]),
         returns_deleted: true,
         update_checks: UpdateChecks::Changes,
         columns: columns::podtemplates(),
         ..core("core.v1.PodTemplate", "podtemplates")
-    }
+    })
 }
 
 /// ReplicationControllers. Their keys have a short name (KV-2).
 pub fn replicationcontrollers() -> ResourceDefinition {
     let replicas = SelectableField::number("status.replicas", "status.replicas");
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["rc"]),
         categories: names(&["all"]),
         key_prefix: "controllers".to_owned(),
@@ -311,16 +311,16 @@ pub fn replicationcontrollers() -> ResourceDefinition {
             "core.v1.ReplicationController",
             "replicationcontrollers",
         ))
-    }
+    })
 }
 
 /// ResourceQuotas.
 pub fn resourcequotas() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["quota"]),
         returns_deleted: true,
         update_checks: UpdateChecks::Changes,
         columns: columns::resourcequotas(),
         ..with_status(core("core.v1.ResourceQuota", "resourcequotas"))
-    }
+    })
 }

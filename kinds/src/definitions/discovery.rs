@@ -1,13 +1,13 @@
 //! `discovery.k8s.io/v1`.
 
-use super::{generation, typed};
+use super::{generation, rules, typed};
 use crate::columns::discovery as columns;
 use crate::special::endpointslices;
 use api::resource::{CreateStrategy, ResourceDefinition, UpdateStrategy};
 
 /// EndpointSlices.
 pub fn endpointslices() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         // Anything outside of metadata, and labels (API-197).
         generation: generation(&["addressType", "endpoints", "metadata.labels", "ports"]),
         create: CreateStrategy {
@@ -24,5 +24,5 @@ pub fn endpointslices() -> ResourceDefinition {
             "discovery.k8s.io",
             "endpointslices",
         )
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `events.k8s.io/v1`.
 
-use super::{names, typed};
+use super::{names, rules, typed};
 use crate::columns::events as columns;
 use api::resource::{
     ConversionStrategy, DefaultPropagation, Lifetime, ResourceDefinition, SelectableField,
@@ -18,7 +18,7 @@ pub fn events() -> ResourceDefinition {
         );
         SelectableField::text(&label, &[&path])
     };
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["ev"]),
         update_checks: UpdateChecks::Changes,
         create_on_update: true,
@@ -39,5 +39,5 @@ pub fn events() -> ResourceDefinition {
         ],
         columns: columns::events(),
         ..typed("events.v1.Event", "events.k8s.io", "events")
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `flowcontrol.apiserver.k8s.io/v1`.
 
-use super::{cluster, generation, with_bare_status};
+use super::{cluster, generation, rules, with_bare_status};
 use crate::columns::flowcontrol as columns;
 use api::resource::ResourceDefinition;
 
@@ -14,19 +14,19 @@ fn flowcontrol(object_type: &'static str, plural: &str) -> ResourceDefinition {
 
 /// FlowSchemas.
 pub fn flowschemas() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::flowschemas(),
         ..flowcontrol("flowcontrol.v1.FlowSchema", "flowschemas")
-    }
+    })
 }
 
 /// PriorityLevelConfigurations.
 pub fn prioritylevelconfigurations() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::prioritylevelconfigurations(),
         ..flowcontrol(
             "flowcontrol.v1.PriorityLevelConfiguration",
             "prioritylevelconfigurations",
         )
-    }
+    })
 }

@@ -27,6 +27,7 @@ pub mod node;
 pub mod policy;
 pub mod rbac;
 pub mod resource;
+mod rules;
 pub mod scheduling;
 pub mod storage;
 

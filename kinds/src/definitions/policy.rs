@@ -1,12 +1,12 @@
 //! `policy/v1`.
 
-use super::{generation, names, typed, with_status};
+use super::{generation, names, rules, typed, with_status};
 use crate::columns::policy as columns;
 use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
 
 /// PodDisruptionBudgets. Their metadata has no rules but those of every kind.
 pub fn poddisruptionbudgets() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["pdb"]),
         name_rule: NameRule::PathSegment,
         generation: generation(&["spec"]),
@@ -19,5 +19,5 @@ pub fn poddisruptionbudgets() -> ResourceDefinition {
             "policy",
             "poddisruptionbudgets",
         ))
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `rbac.authorization.k8s.io/v1`.
 
-use super::typed;
+use super::{rules, typed};
 use crate::columns::rbac as columns;
 use api::resource::{NameRule, ResourceDefinition, ResourceScope, UpdateChecks};
 
@@ -16,34 +16,34 @@ fn rbac(object_type: &'static str, plural: &str) -> ResourceDefinition {
 
 /// ClusterRoleBindings.
 pub fn clusterrolebindings() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         scope: ResourceScope::Cluster,
         columns: columns::bindings(),
         ..rbac("rbac.v1.ClusterRoleBinding", "clusterrolebindings")
-    }
+    })
 }
 
 /// ClusterRoles.
 pub fn clusterroles() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         scope: ResourceScope::Cluster,
         columns: columns::roles(),
         ..rbac("rbac.v1.ClusterRole", "clusterroles")
-    }
+    })
 }
 
 /// RoleBindings.
 pub fn rolebindings() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::bindings(),
         ..rbac("rbac.v1.RoleBinding", "rolebindings")
-    }
+    })
 }
 
 /// Roles.
 pub fn roles() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         columns: columns::roles(),
         ..rbac("rbac.v1.Role", "roles")
-    }
+    })
 }

@@ -1,6 +1,6 @@
 //! `resource.k8s.io/v1`.
 
-use super::{cluster, generation, typed, with_bare_status};
+use super::{cluster, generation, rules, typed, with_bare_status};
 use crate::columns::resource as columns;
 use api::resource::{ResourceDefinition, SelectableField, UpdateChecks};
 
@@ -8,27 +8,27 @@ const GROUP: &str = "resource.k8s.io";
 
 /// DeviceClasses.
 pub fn deviceclasses() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         generation: generation(&["spec"]),
         returns_deleted: true,
         update_checks: UpdateChecks::ObjectThenChanges,
         ..cluster("resource.v1.DeviceClass", GROUP, "deviceclasses")
-    }
+    })
 }
 
 /// ResourceClaims.
 pub fn resourceclaims() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         returns_deleted: true,
         update_checks: UpdateChecks::ObjectThenChanges,
         columns: columns::resourceclaims(),
         ..with_bare_status(typed("resource.v1.ResourceClaim", GROUP, "resourceclaims"))
-    }
+    })
 }
 
 /// ResourceClaimTemplates.
 pub fn resourceclaimtemplates() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         returns_deleted: true,
         update_checks: UpdateChecks::ObjectThenChanges,
         ..typed(
@@ -36,12 +36,12 @@ pub fn resourceclaimtemplates() -> ResourceDefinition {
             GROUP,
             "resourceclaimtemplates",
         )
-    }
+    })
 }
 
 /// ResourceSlices.
 pub fn resourceslices() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         generation: generation(&["spec"]),
         returns_deleted: true,
         update_checks: UpdateChecks::Changes,
@@ -53,5 +53,5 @@ pub fn resourceslices() -> ResourceDefinition {
         selects_namespace: false,
         columns: columns::resourceslices(),
         ..cluster("resource.v1.ResourceSlice", GROUP, "resourceslices")
-    }
+    })
 }

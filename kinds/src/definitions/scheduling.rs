@@ -1,12 +1,12 @@
 //! `scheduling.k8s.io/v1`.
 
-use super::{cluster, generation, names};
+use super::{cluster, generation, names, rules};
 use crate::columns::scheduling as columns;
 use api::resource::{ResourceDefinition, UpdateChecks};
 
 /// PriorityClasses. Their generation is always 1 (API-197).
 pub fn priorityclasses() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["pc"]),
         generation: generation(&[]),
         update_checks: UpdateChecks::Changes,
@@ -16,5 +16,5 @@ pub fn priorityclasses() -> ResourceDefinition {
             "scheduling.k8s.io",
             "priorityclasses",
         )
-    }
+    })
 }

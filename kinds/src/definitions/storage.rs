@@ -1,6 +1,6 @@
 //! `storage.k8s.io/v1`.
 
-use super::{cluster, names, typed, with_bare_status};
+use super::{cluster, names, rules, typed, with_bare_status};
 use crate::columns::storage as columns;
 use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks};
 
@@ -8,29 +8,29 @@ const GROUP: &str = "storage.k8s.io";
 
 /// CSIDrivers. Their changes are counted from an absent generation.
 pub fn csidrivers() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         generation: GenerationRule::FromAbsentOnChangeOf(FieldPath::list(&["spec"])),
         unconditional_update: false,
         returns_deleted: true,
         update_checks: UpdateChecks::Changes,
         columns: columns::csidrivers(),
         ..cluster("storage.v1.CSIDriver", GROUP, "csidrivers")
-    }
+    })
 }
 
 /// CSINodes.
 pub fn csinodes() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         unconditional_update: false,
         returns_deleted: true,
         columns: columns::csinodes(),
         ..cluster("storage.v1.CSINode", GROUP, "csinodes")
-    }
+    })
 }
 
 /// CSIStorageCapacities.
 pub fn csistoragecapacities() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         unconditional_update: false,
         update_checks: UpdateChecks::ObjectThenChanges,
         columns: columns::csistoragecapacities(),
@@ -39,34 +39,34 @@ pub fn csistoragecapacities() -> ResourceDefinition {
             GROUP,
             "csistoragecapacities",
         )
-    }
+    })
 }
 
 /// StorageClasses.
 pub fn storageclasses() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["sc"]),
         returns_deleted: true,
         update_checks: UpdateChecks::ObjectThenChanges,
         columns: columns::storageclasses(),
         ..cluster("storage.v1.StorageClass", GROUP, "storageclasses")
-    }
+    })
 }
 
 /// VolumeAttachments.
 pub fn volumeattachments() -> ResourceDefinition {
     let row = cluster("storage.v1.VolumeAttachment", GROUP, "volumeattachments");
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         unconditional_update: false,
         returns_deleted: true,
         columns: columns::volumeattachments(),
         ..with_bare_status(row)
-    }
+    })
 }
 
 /// VolumeAttributesClasses.
 pub fn volumeattributesclasses() -> ResourceDefinition {
-    ResourceDefinition {
+    rules::applied(ResourceDefinition {
         short_names: names(&["vac"]),
         returns_deleted: true,
         columns: columns::volumeattributesclasses(),
@@ -75,5 +75,5 @@ pub fn volumeattributesclasses() -> ResourceDefinition {
             GROUP,
             "volumeattributesclasses",
         )
-    }
+    })
 }
