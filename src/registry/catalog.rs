@@ -358,7 +358,8 @@ mod tests {
     async fn the_table_is_ordered_by_group_and_name() {
         let rows = built_in();
         assert!(rows.iter().all(|row| GROUPS.contains(&row.group.as_str())));
-        assert!(rows.is_sorted_by(|one, other| order(one, other) == Ordering::Less));
+        let place = |row: &Arc<ResourceDefinition>| (rank(&row.group).0, row.plural.clone());
+        assert!(rows.is_sorted_by_key(place));
         let catalog = Fixture::over(|storages| storages).registry.current();
         let groups = catalog.groups();
         let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();

@@ -39,6 +39,39 @@ impl Schema {
         }
     }
 
+    /// Adds the structs that Go has without being given any, so that what they lack can be filled in.
+    pub fn add_structs(&self, id: StructId, members: &mut Members) {
+        let Some(of) = self.get(id) else {
+            return;
+        };
+        for field in of.fields() {
+            let is_struct = matches!(field.of.shape, Shape::Struct(_)) && !field.of.is_pointer;
+            if is_struct && !matches!(members.get(&field.name), Some(Value::Object(_))) {
+                members.insert(field.name.clone(), Value::Object(Map::new()));
+            }
+            if let (true, Some(value)) = (has_parts(&field.of), members.get_mut(&field.name)) {
+                self.add_structs_below(&field.of, value);
+            }
+        }
+    }
+
+    fn add_structs_below(&self, of: &Type, value: &mut Value) {
+        match (&of.shape, value) {
+            (Shape::Struct(id), Value::Object(members)) => self.add_structs(*id, members),
+            (Shape::List(item), Value::Array(items)) if has_parts(item) => {
+                for value in items {
+                    self.add_structs_below(item, value);
+                }
+            }
+            (Shape::Map(item), Value::Object(members)) if has_parts(item) => {
+                for value in members.values_mut() {
+                    self.add_structs_below(item, value);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn canonicalize_value(&self, of: &Type, value: &mut Value) {
         match (&of.shape, value) {
             (Shape::Struct(id), Value::Object(members)) => self.canonicalize(*id, members),

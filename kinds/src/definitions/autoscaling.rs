@@ -2,6 +2,7 @@
 
 use super::{names, rules, typed, with_status};
 use crate::columns::autoscaling as columns;
+use crate::convert::autoscaling as convert;
 use api::resource::{ConversionStrategy, ResourceDefinition, UpdateChecks};
 
 /// HorizontalPodAutoscalers in one of their versions. Both are stored below the same keys.
@@ -31,6 +32,10 @@ pub fn horizontalpodautoscalers_v2() -> ResourceDefinition {
 pub fn horizontalpodautoscalers_v1() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         columns: columns::horizontalpodautoscalers_v1(),
+        conversion: ConversionStrategy::Functions {
+            to_hub: convert::v1_to_v2,
+            from_hub: convert::v2_to_v1,
+        },
         ..horizontalpodautoscalers("autoscaling.v1.HorizontalPodAutoscaler")
     })
 }

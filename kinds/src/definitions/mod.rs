@@ -42,8 +42,9 @@ const KEPT_METADATA: [&str; 6] = [
     "metadata.ownerReferences",
 ];
 
-/// Every built-in resource, by group in the order of discovery (API-28), and by name and version
-/// within a group. The order of groups decides which group an ambiguous short name means.
+/// Every built-in resource, by group in the order of discovery (API-28), and by name within a
+/// group, the preferred version first. The order of groups decides which group an ambiguous short
+/// name means.
 pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     let rows = [
         core::configmaps(),
@@ -68,8 +69,8 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
         apps::replicasets(),
         apps::statefulsets(),
         events::events(),
-        autoscaling::horizontalpodautoscalers_v1(),
         autoscaling::horizontalpodautoscalers_v2(),
+        autoscaling::horizontalpodautoscalers_v1(),
         batch::cronjobs(),
         batch::jobs(),
         certificates::certificatesigningrequests(),

@@ -13,6 +13,7 @@ pub(super) mod namespaces;
 pub(super) mod pods;
 pub(super) mod secrets;
 pub(super) mod serviceaccounts;
+pub(super) mod services;
 pub(super) mod volumes;
 
 pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};

@@ -18,6 +18,7 @@ use crate::registry::context::RequestContext;
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
+use crate::registry::strategy::fill_in;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).
@@ -151,14 +152,10 @@ impl RegistryStore {
         let (own, hub) = (self.definition(), self.hub());
         // Admission calls this again, when the object is one of the hub already.
         if !self.is_hub() && object.api_version() == own.api_version() {
-            if let Some(defaults) = own.defaults {
-                defaults(object);
-            }
+            fill_in(object, own);
             convert(object, own, hub);
         }
-        if let Some(defaults) = hub.defaults {
-            defaults(object);
-        }
+        self.strategy.fill_in(object);
         for warning in deduplicate_owners(object) {
             context.warnings.add(warning);
         }

@@ -44,6 +44,11 @@ impl Strategy {
         }
     }
 
+    /// Fills in what the writer of an object left out (http.md 7).
+    pub fn fill_in(&self, object: &mut Object) {
+        fill_in(object, &self.definition);
+    }
+
     /// Sets the fields that the server decides on create (API-94, API-91).
     ///
     /// # Errors
@@ -65,6 +70,8 @@ impl Strategy {
         }
         if let Some(prepare) = strategy.prepare {
             prepare(object);
+            // What was prepared is filled in as well, as when it is read from storage.
+            self.fill_in(object);
         }
         self.canonicalize(object);
         let mut errors = metadata::validate_create(object, &self.definition);
@@ -92,6 +99,7 @@ impl Strategy {
         keep(object, stored, &strategy.keeps);
         if let Some(prepare) = strategy.prepare {
             prepare(object, stored);
+            self.fill_in(object);
         }
         self.canonicalize(object);
         if subresource.is_none() && self.raises_generation(object, stored) {
@@ -128,6 +136,17 @@ impl Strategy {
             errors,
         )))
     }
+}
+
+/// Fills in what the writer of an object of this version left out (http.md 7).
+pub fn fill_in(object: &mut Object, definition: &ResourceDefinition) {
+    let Some(defaults) = definition.defaults else {
+        return;
+    };
+    if let Some((schema, id)) = definition.object_type.found() {
+        schema.add_structs(id, &mut object.0);
+    }
+    defaults(object);
 }
 
 /// Restores the parts that an endpoint keeps as stored.
