@@ -372,9 +372,28 @@ const RULES: &[(&str, Rules)] = &[
         },
     ),
     (
+        "networking.v1.IPAddress",
+        Rules {
+            create: Some(validation::networking::validate_ipaddress),
+            update: Some(validation::networking::validate_ipaddress_update),
+            ..NONE
+        },
+    ),
+    (
+        "networking.v1.Ingress",
+        Rules {
+            create: Some(validation::networking::validate_ingress),
+            update: Some(validation::networking::validate_ingress_update),
+            status: Some(validation::networking::validate_ingress_status_update),
+            ..NONE
+        },
+    ),
+    (
         "networking.v1.IngressClass",
         Rules {
             defaults: Some(defaults::networking::ingressclass),
+            create: Some(validation::networking::validate_ingressclass),
+            update: Some(validation::networking::validate_ingressclass_update),
             ..NONE
         },
     ),
@@ -382,6 +401,16 @@ const RULES: &[(&str, Rules)] = &[
         "networking.v1.NetworkPolicy",
         Rules {
             defaults: Some(defaults::networking::networkpolicy),
+            create: Some(validation::networking::validate_networkpolicy),
+            update: Some(validation::networking::validate_networkpolicy_update),
+            ..NONE
+        },
+    ),
+    (
+        "networking.v1.ServiceCIDR",
+        Rules {
+            create: Some(validation::networking::validate_servicecidr),
+            update: Some(validation::networking::validate_servicecidr_update),
             ..NONE
         },
     ),
