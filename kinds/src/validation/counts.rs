@@ -37,7 +37,7 @@ pub fn validate_not_above(
     for name in names {
         let counted = parent.member(name);
         if number(&counted) > limit {
-            faults.push(counted.invalid(message));
+            faults.push(counted.invalid_value(number(&counted), message));
         }
     }
 }
