@@ -148,7 +148,8 @@ impl Change<'_> {
         if (is_time_new || self.is_changed("startTime")) && is_before() {
             faults.push(completion.invalid("must be equal to or after `startTime`"));
         }
-        if (fails || starts_failing) && ends.is_failed && !ends.is_failing {
+        let is_checked = fails || self.is_changed("failedIndexes");
+        if is_checked && ends.is_failed && !ends.is_failing {
             let message =
                 "cannot set Failed=True condition without the FailureTarget=true condition";
             self.refuse_conditions(message, faults);
