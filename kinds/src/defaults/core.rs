@@ -137,11 +137,28 @@ pub fn secret(object: &mut Object) {
     }
 }
 
-/// Fills in a Node: what can be allocated is what is there.
+/// Fills in a Node. What can be allocated is what is there. The range for pods is the first one of
+/// the list of them. Configurations of kubelets are of a feature that is gone.
 pub fn node(object: &mut Object) {
+    if let Some(spec) = member(&mut object.0, "spec") {
+        spec.remove("configSource");
+        let list = spec.get("podCIDRs").and_then(Value::as_array);
+        let first = list.and_then(|list| list.first()).cloned();
+        let own = spec.get("podCIDR").filter(|range| **range != json!(""));
+        match (own.cloned(), first) {
+            (Some(own), first) if first.as_ref() != Some(&own) => {
+                spec.insert("podCIDRs".to_owned(), json!([own]));
+            }
+            (None, Some(first)) => {
+                spec.insert("podCIDR".to_owned(), first);
+            }
+            _ => {}
+        }
+    }
     let Some(status) = member(&mut object.0, "status") else {
         return;
     };
+    status.remove("config");
     let is_set = |value: &&Value| !value.is_null();
     let has_allocatable = status.get("allocatable").filter(is_set).is_some();
     if let (false, Some(capacity)) = (has_allocatable, status.get("capacity").filter(is_set)) {

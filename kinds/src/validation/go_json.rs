@@ -3,8 +3,23 @@
 /// The limit on objects and lists inside each other.
 const MAX_DEPTH: usize = 10_000;
 
+/// What a document should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// An object.
+    Object,
+    /// A list.
+    List,
+}
+
 /// Why a document is no JSON object, in Go's words; nothing if it is one, or `null`.
 pub fn object_error(document: &[u8]) -> Option<String> {
+    document_error(document, Expected::Object, "map[string]interface {}")
+}
+
+/// Why a document can't be read into a type of Go, in Go's words; nothing if it is what is
+/// expected, or `null`. The insides are not compared with the type.
+pub fn document_error(document: &[u8], expected: Expected, go_type: &str) -> Option<String> {
     let mut reader = Reader {
         bytes: document,
         at: 0,
@@ -13,15 +28,16 @@ pub fn object_error(document: &[u8]) -> Option<String> {
         return Some(wrong);
     }
     let first = document.iter().find(|byte| !is_space(**byte));
-    let what = match first {
-        Some(b'[') => "array",
-        Some(b'"') => "string",
-        Some(b't' | b'f') => "bool",
-        Some(b'-' | b'0'..=b'9') => "number",
+    let what = match (first, expected) {
+        (Some(b'{'), Expected::List) => "object",
+        (Some(b'['), Expected::Object) => "array",
+        (Some(b'"'), _) => "string",
+        (Some(b't' | b'f'), _) => "bool",
+        (Some(b'-' | b'0'..=b'9'), _) => "number",
         _ => return None,
     };
     Some(format!(
-        "json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+        "json: cannot unmarshal {what} into Go value of type {go_type}"
     ))
 }
 

@@ -1,1 +1,267 @@
-//! What is refused of Nodes.
+//! What is refused of Nodes (http.md 6.2).
+
+use std::collections::HashSet;
+
+use api::field::Field;
+use api::field_error::{FieldError, FieldErrorKind};
+use api::names;
+use api::object::Object;
+use serde_json::{Map, Value};
+
+use super::Faults;
+use super::addresses::{Range, validate_legacy_range};
+use super::formats::{one_of, report};
+use super::go_json::{Expected, document_error};
+use super::internal::internal_json;
+use super::pods::containers::resources::validate_quantity;
+
+const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
+const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const ONLY_ONCE: &str = "except from \"\" to valid";
+
+/// The faults of a new Node.
+pub fn validate_node(object: &Object) -> Faults {
+    validate(object, &[])
+}
+
+/// The faults of a Node. Ranges that are stored keep their form.
+fn validate(object: &Object, stored_ranges: &[&str]) -> Faults {
+    let mut faults = Faults::new();
+    validate_annotations(object, &mut faults);
+    let spec = Field::of(object, "spec");
+    let taints = spec.member("taints");
+    // Kubernetes reports them below the metadata.
+    validate_taints(
+        &Field::named("metadata.taints", taints.value()),
+        &mut faults,
+    );
+    validate_resources(object, &mut faults);
+    validate_swap(object, &mut faults);
+    validate_pod_ranges(&spec, stored_ranges, &mut faults);
+    faults
+}
+
+/// The faults of a change to a Node.
+pub fn validate_node_update(object: &Object, stored: &Object) -> Faults {
+    let ranges = stored.at(&["spec", "podCIDRs"]).and_then(Value::as_array);
+    let ranges: Vec<&str> = ranges
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let mut faults = validate(object, &ranges);
+    faults.extend(validate_node_status_update(object, stored));
+    faults
+}
+
+/// The faults of a change to the status of a Node.
+pub fn validate_node_status_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_annotations(object, &mut faults);
+    validate_resources(object, &mut faults);
+    validate_swap(object, &mut faults);
+    validate_addresses(object, &mut faults);
+    let (spec, before) = (Field::of(object, "spec"), Field::of(stored, "spec"));
+    let (ranges, old) = (spec.member("podCIDRs"), before.member("podCIDRs"));
+    if !old.is_empty() {
+        let why = format!("node updates may not change podCIDR {ONLY_ONCE}");
+        if ranges.len() == old.len() {
+            let pairs = ranges.list().iter().zip(old.list());
+            for _ in pairs.filter(|(new, old)| new != old) {
+                faults.push(ranges.forbidden(why.clone()));
+            }
+        } else {
+            faults.push(ranges.forbidden(why));
+        }
+    }
+    let (provider, old) = (spec.member("providerID"), before.member("providerID"));
+    if !old.text().is_empty() && provider.text() != old.text() {
+        let why = format!("node updates may not change providerID {ONLY_ONCE}");
+        faults.push(provider.forbidden(why));
+    }
+    let taints = spec.member("taints");
+    validate_taints(
+        &Field::named("metadata.taints", taints.value()),
+        &mut faults,
+    );
+    let external = spec.member("externalID");
+    if external.text() != before.member("externalID").text() {
+        faults.push(external.forbidden("may not be updated"));
+    }
+    faults
+}
+
+/// Annotations that fields have replaced. They are documents of their own.
+fn validate_annotations(object: &Object, faults: &mut Faults) {
+    let metadata = Field::of(object, "metadata");
+    let annotations = metadata.member("annotations");
+    let taints = annotations.key(TAINTS);
+    if !taints.text().is_empty() {
+        validate_taints_annotation(&annotations, taints.text(), faults);
+    }
+    let avoided = annotations.key(AVOIDED_PODS);
+    if !avoided.text().is_empty() {
+        validate_avoided_pods(&annotations, avoided.text(), faults);
+    }
+}
+
+fn validate_taints_annotation(annotations: &Field<'_>, text: &str, faults: &mut Faults) {
+    let wrong = document_error(text.as_bytes(), Expected::List, "[]core.Taint");
+    let taints = serde_json::from_str::<Vec<Map<String, Value>>>(text);
+    match (wrong, taints) {
+        (Some(wrong), _) => faults.push(annotations.invalid_value(TAINTS, wrong)),
+        (None, Ok(taints)) => {
+            let taints: Value = taints.into_iter().map(lower_names).collect();
+            let place = annotations.member(TAINTS);
+            let path = place.path();
+            validate_taints(&Field::named(&path, Some(&taints)), faults);
+        }
+        (None, Err(_)) => {}
+    }
+}
+
+/// Names are the same for Go in upper and lower case.
+fn lower_names(members: Map<String, Value>) -> Value {
+    let members = members.into_iter();
+    let lowered = members.map(|(name, value)| (name.to_ascii_lowercase(), value));
+    Value::Object(lowered.collect())
+}
+
+fn validate_avoided_pods(annotations: &Field<'_>, text: &str, faults: &mut Faults) {
+    let wrong = document_error(text.as_bytes(), Expected::Object, "v1.AvoidPods");
+    if let Some(wrong) = wrong {
+        let place = annotations.member("AvoidPods");
+        faults.push(place.invalid_value(AVOIDED_PODS, wrong));
+        return;
+    }
+    let document: Value = serde_json::from_str(text).unwrap_or_default();
+    let place = annotations.member(AVOIDED_PODS);
+    let path = place.path();
+    for entry in Field::named(&path, document.get("preferAvoidPods")).items() {
+        let signature = entry.value().and_then(|entry| entry.get("podSignature"));
+        let controller = signature.and_then(|signature| signature.get("podController"));
+        let place = entry.member("PodSignature");
+        match controller.filter(|controller| !controller.is_null()) {
+            None => faults.push(place.required("")),
+            Some(controller) if controller.get("controller") != Some(&Value::Bool(true)) => {
+                let place = place.member("PodController");
+                let place = place.member("Controller");
+                faults.push(place.invalid_value(false, "must point to a controller"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Taints keep pods away. Each has a key and an effect of its own.
+fn validate_taints(taints: &Field<'_>, faults: &mut Faults) {
+    let taints: Vec<Field<'_>> = taints.items().collect();
+    let mut seen = HashSet::new();
+    for taint in &taints {
+        let (key, value) = (taint.member("key"), taint.member("value"));
+        report(&key, names::qualified_name(key.text()), faults);
+        report(&value, names::label_value(value.text()), faults);
+        let effect = taint.member("effect");
+        if effect.text().is_empty() {
+            faults.push(effect.required(""));
+        } else {
+            one_of(&effect, EFFECTS, faults);
+        }
+        if !seen.insert((key.text(), effect.text())) {
+            let json = internal_json("core.v1.Taint", taint.value());
+            let why = "taints must be unique by key and effect pair";
+            faults.push(FieldError {
+                kind: FieldErrorKind::Duplicate,
+                ..FieldError::invalid_document(taint.path(), &json, why)
+            });
+        }
+    }
+}
+
+fn validate_resources(object: &Object, faults: &mut Faults) {
+    let status = Field::of(object, "status");
+    for list in ["capacity", "allocatable"] {
+        let list = status.member(list);
+        for (name, _) in list.entries() {
+            validate_quantity(name, &list.member(name), faults);
+        }
+    }
+}
+
+fn validate_swap(object: &Object, faults: &mut Faults) {
+    let capacity = object.at(&["status", "nodeInfo", "swap", "capacity"]);
+    // Kubernetes reports it below the metadata.
+    let capacity = Field::named("metadata.nodeSwapStatus.capacity", capacity);
+    if capacity.int().is_some_and(|bytes| bytes <= 0) {
+        faults.push(capacity.invalid("must be greater than zero"));
+    }
+}
+
+fn validate_addresses(object: &Object, faults: &mut Faults) {
+    let status = Field::of(object, "status");
+    let addresses = status.member("addresses");
+    let addresses: Vec<Field<'_>> = addresses.items().collect();
+    let mut seen = HashSet::new();
+    for address in &addresses {
+        let parts = ["type", "address"].map(|name| address.member(name).text());
+        if !seen.insert(parts) {
+            let json = internal_json("core.v1.NodeAddress", address.value());
+            faults.push(FieldError {
+                kind: FieldErrorKind::Duplicate,
+                ..FieldError::invalid_document(address.path(), &json, "")
+            });
+        }
+    }
+}
+
+/// The addresses of pods on the Node: one range, or one of each family.
+fn validate_pod_ranges(spec: &Field<'_>, stored: &[&str], faults: &mut Faults) {
+    let ranges = spec.member("podCIDRs");
+    for range in ranges.items() {
+        validate_legacy_range(&range, stored, faults);
+    }
+    if ranges.len() < 2 {
+        return;
+    }
+    let texts = ranges
+        .list()
+        .iter()
+        .map(|text| text.as_str().unwrap_or_default());
+    let parsed: Vec<Option<Range>> = texts.map(Range::parse).collect();
+    let unreadable = parsed.iter().position(Option::is_none);
+    if let Some(index) = unreadable {
+        let text = ranges.index(index).text().to_owned();
+        let why = format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid \
+             CIDR[{index}]: <nil> (invalid CIDR address: {text})"
+        );
+        faults.push(ranges.fault(FieldErrorKind::Internal, why));
+    }
+    let has = |wanted: bool| parsed.iter().flatten().any(|range| range.is_v4() == wanted);
+    let is_dual = unreadable.is_none() && has(true) && has(false);
+    if !is_dual || ranges.len() > 2 {
+        faults.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::core::node;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        check(include_str!("../../recorded/nodes.json"), |path| {
+            Functions {
+                defaults: Some(node),
+                create: validate_node,
+                update: Some(match path.ends_with("/status") {
+                    true => validate_node_status_update,
+                    false => validate_node_update,
+                }),
+            }
+        });
+    }
+}

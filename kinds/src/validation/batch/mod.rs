@@ -20,7 +20,7 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
 /// The fault of a list with too many items.
-fn too_many(field: &Field<'_>, limit: usize) -> FieldError {
+pub(crate) fn too_many(field: &Field<'_>, limit: usize) -> FieldError {
     let detail = format!("must have at most {limit} items");
     FieldError::new(
         FieldErrorKind::TooMany,
