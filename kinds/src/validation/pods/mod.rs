@@ -118,6 +118,7 @@ pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
     annotations::validate_pod_annotations(&given, &spec, faults);
     validate_pod_spec(&spec, PodKind::Template, faults);
     annotations::validate_seccomp_match(&given, &spec, faults);
+    annotations::validate_apparmor_match(&given, &spec, faults);
     let ephemeral = spec.member("ephemeralContainers");
     if !ephemeral.is_empty() {
         faults.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
