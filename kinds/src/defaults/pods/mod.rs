@@ -27,6 +27,14 @@ pub fn pod(object: &mut Object) {
     drop_init_container_annotations(members);
     if let Some(spec) = member_or_new(members, "spec") {
         pod_spec(spec);
+        // Templates keep such periods.
+        let grace = spec.get("terminationGracePeriodSeconds");
+        if grace
+            .and_then(Value::as_i64)
+            .is_some_and(|seconds| seconds < 0)
+        {
+            spec.insert("terminationGracePeriodSeconds".to_owned(), 1.into());
+        }
         for list in ["containers", "initContainers"] {
             items(spec, list).for_each(requests_from_limits);
         }

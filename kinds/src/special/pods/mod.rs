@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use api::object::Object;
 use api::object::put;
 
+pub use quality::quality_of_service;
 pub use status::prepare_status;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
@@ -18,7 +19,7 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// A new pod is pending, whatever status the body has (http.md 6.2). Its selectors name the values
 /// of its labels, and profiles in its annotations become fields.
 pub fn prepare_create(object: &mut Object) {
-    let mut status = json!({"phase": "Pending", "qosClass": quality::quality_of_service(object)});
+    let mut status = json!({"phase": "Pending", "qosClass": quality_of_service(object)});
     let gates = object.at(&["spec", "schedulingGates"]);
     let is_gated = gates
         .and_then(Value::as_array)

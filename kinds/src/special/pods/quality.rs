@@ -9,7 +9,7 @@ use crate::defaults::Members;
 use crate::defaults::pods::resources::{Amounts, add, amounts};
 
 /// The class of a pod by its resources: those of the whole pod, or of all its containers.
-pub(super) fn quality_of_service(object: &Object) -> &'static str {
+pub fn quality_of_service(object: &Object) -> &'static str {
     let Some(spec) = object.at(&["spec"]).and_then(Value::as_object) else {
         return "BestEffort";
     };

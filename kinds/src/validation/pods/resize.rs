@@ -1,15 +1,13 @@
 //! What is refused of changes of the resources of a pod that may be running.
 
-use std::collections::BTreeMap;
-
 use api::field::Field;
 use api::field_error::FieldError;
 use api::object::Object;
-use api::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use super::update::is_mirror;
 use super::validate_metadata_and_spec;
+use crate::special::pods::quality_of_service;
 use crate::validation::Faults;
 
 const ONLY: &str = "only cpu and memory resources are mutable";
@@ -32,10 +30,10 @@ pub fn validate_pod_resize(object: &Object, stored: &Object) -> Faults {
     let status = Field::of(object, "status");
     let old_status = Field::of(stored, "status");
     let old_class = match old_status.member("qosClass").text() {
-        "" => qos_class(&before),
+        "" => quality_of_service(stored),
         class => class,
     };
-    if old_class != qos_class(&spec) {
+    if old_class != quality_of_service(object) {
         let class = status.member("qosClass").text();
         let detail = "Pod QOS Class may not change as a result of resizing";
         faults.push(spec.invalid_value(class, detail));
@@ -220,49 +218,6 @@ fn mask_resources(resources: &mut Map<String, Value>, old: Option<&Value>) {
             resources.remove(list);
         }
     }
-}
-
-/// The class of a pod by its resources: `Guaranteed`, `Burstable` or `BestEffort`.
-pub fn qos_class(spec: &Field<'_>) -> &'static str {
-    let mut requests = BTreeMap::new();
-    let mut limits = BTreeMap::new();
-    let mut is_guaranteed = true;
-    let mut add = |resources: &Field<'_>, needs_limits: bool| {
-        sum(&resources.member("requests"), &mut requests);
-        let limited = sum(&resources.member("limits"), &mut limits);
-        is_guaranteed &= limited == 2 || !needs_limits;
-    };
-    if has_resources(spec) {
-        let resources = spec.member("resources");
-        add(&resources, !resources.member("limits").is_empty());
-    } else {
-        for list in ["containers", "initContainers"] {
-            for container in spec.member(list).items() {
-                add(&container.member("resources"), true);
-            }
-        }
-    }
-    if requests.is_empty() && limits.is_empty() {
-        return "BestEffort";
-    }
-    match is_guaranteed && requests == limits {
-        true => "Guaranteed",
-        false => "Burstable",
-    }
-}
-
-/// Adds processors and memory. How many of them there are.
-fn sum(amounts: &Field<'_>, sums: &mut BTreeMap<&'static str, Quantity>) -> usize {
-    let mut count = 0;
-    for name in ["cpu", "memory"] {
-        let amount = amounts.key(name).text().parse::<Quantity>();
-        if let Some(amount) = amount.ok().filter(|amount| amount.sign() > 0) {
-            count += 1;
-            let sum = sums.entry(name).or_insert(Quantity::whole(0));
-            *sum = sum.plus(amount);
-        }
-    }
-    count
 }
 
 #[cfg(test)]
