@@ -418,6 +418,10 @@ mod tests {
                  status.podIPs status.nominatedNodeName"
             }
             "nodes" => "spec.unschedulable",
+            "replicationcontrollers" | "replicasets.apps" => "status.replicas",
+            "jobs.batch" => "status.successful",
+            "certificatesigningrequests.certificates.k8s.io" => "spec.signerName",
+            "resourceslices.resource.k8s.io" => "spec.nodeName spec.driver",
             "namespaces" => "status.phase",
             "secrets" => "type",
             "services" => "spec.clusterIP spec.type",
@@ -468,7 +472,11 @@ mod tests {
             assert_eq!(row.singular, row.kind.to_lowercase());
             let first = row.columns.first();
             let first = first.map(|column| (column.name.as_str(), column.format.as_str()));
-            assert_eq!(first, Some(("Name", "name")));
+            let named = match row.kind.as_str() {
+                "Event" => ("Last Seen", ""),
+                _ => ("Name", "name"),
+            };
+            assert_eq!(first, Some(named));
         }
     }
 }

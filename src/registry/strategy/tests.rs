@@ -17,6 +17,7 @@ fn now() -> Timestamp {
 fn deployment(value: Value) -> Object {
     let mut object = object(value);
     let strategy = Strategy::of(apps::deployments());
+    strategy.fill_in(&mut object);
     strategy
         .prepare_create(&mut object, "u", now())
         .expect("it is valid");
@@ -26,6 +27,7 @@ fn deployment(value: Value) -> Object {
 fn updated(value: Value, stored: &Object, subresource: &str) -> Object {
     let mut object = object(value);
     let strategy = Strategy::of(apps::deployments());
+    strategy.fill_in(&mut object);
     let subresource = strategy.definition().subresource(subresource);
     strategy
         .prepare_update(&mut object, stored, subresource)
@@ -33,10 +35,22 @@ fn updated(value: Value, stored: &Object, subresource: &str) -> Object {
     object
 }
 
+/// The least that the spec of a deployment has beside its replicas.
+fn spec(replicas: i64) -> Value {
+    json!({
+        "replicas": replicas,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        },
+    })
+}
+
 fn stored() -> Object {
     deployment(json!({
         "metadata": {"name": "a", "namespace": "d", "labels": {"l": "1"}},
-        "spec": {"replicas": 1}, "status": {"replicas": 1},
+        "spec": spec(1), "status": {"replicas": 1},
     }))
 }
 
@@ -76,7 +90,7 @@ fn an_update_keeps_the_system_fields() {
     let body = json!({
         "metadata": {"name": "a", "namespace": "d", "labels": {"l": "1"}, "generation": 9,
                      "creationTimestamp": "2001-01-01T00:00:00Z"},
-        "spec": {"replicas": 1},
+        "spec": spec(1),
     });
     assert_eq!(updated(body, &stored, ""), stored);
 }
@@ -88,7 +102,7 @@ fn generation_counts_changes_of_what_the_rule_names() {
     let body = |metadata: Value, replicas: i64| {
         let mut body = json!({
             "metadata": {"name": "a", "namespace": "d"},
-            "spec": {"replicas": replicas}, "status": {"replicas": 5},
+            "spec": spec(replicas), "status": {"replicas": 5},
         });
         let (Some(to), Some(from)) = (body["metadata"].as_object_mut(), metadata.as_object())
         else {
@@ -115,7 +129,7 @@ fn generation_counts_changes_of_what_the_rule_names() {
 fn endpoints_write_their_own_part() {
     let body = json!({
         "metadata": {"name": "a", "namespace": "d", "labels": {"x": "y"}},
-        "spec": {"replicas": 7}, "status": {"replicas": 7},
+        "spec": spec(7), "status": {"replicas": 7},
     });
     let main = updated(body.clone(), &stored(), "");
     assert_eq!(main.at(&["spec", "replicas"]), Some(&json!(7)));

@@ -14,7 +14,9 @@ fn object(value: Value) -> Object {
 
 fn created(definition: ResourceDefinition, value: Value) -> Object {
     let mut object = object(value);
-    Strategy::of(definition)
+    let strategy = Strategy::of(definition);
+    strategy.fill_in(&mut object);
+    strategy
         .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH)
         .expect("it is valid");
     object
@@ -28,6 +30,7 @@ fn update(
 ) -> Result<Object, Vec<String>> {
     let mut object = object(value);
     let strategy = Strategy::of(definition);
+    strategy.fill_in(&mut object);
     let subresource = strategy.definition().subresource(subresource);
     match strategy.prepare_update(&mut object, stored, subresource) {
         Ok(()) => Ok(object),
@@ -135,13 +138,18 @@ fn what_is_immutable_is_not_changed() {
 /// http.md 6.2: a pod is created pending, a node with the status in its body.
 #[test]
 fn status_on_creation_is_a_matter_of_the_kind() {
-    let body = |namespace: Value| {
-        json!({"metadata": {"name": "a", "namespace": namespace},
-               "status": {"phase": "Running", "x": 1}})
+    let body = |spec: Value| {
+        json!({"metadata": {"name": "a", "namespace": "d"}, "spec": spec,
+               "status": {"phase": "Running"}})
     };
-    let pod = created(core::pods(), body("d".into()));
-    assert_eq!(pod.at(&["status"]), Some(&json!({"phase": "Pending"})));
-    let service = created(core::services(), body("d".into()));
+    let pod = created(
+        core::pods(),
+        body(json!({"containers": [{"name": "c", "image": "i"}]})),
+    );
+    let pending = json!({"phase": "Pending", "qosClass": "BestEffort"});
+    assert_eq!(pod.at(&["status"]), Some(&pending));
+    let headless = json!({"clusterIP": "None", "ports": [{"port": 1}]});
+    let service = created(core::services(), body(headless));
     let empty = json!({"loadBalancer": {}});
     assert_eq!(service.at(&["status"]), Some(&empty));
     let node = created(

@@ -161,8 +161,8 @@ async fn a_dry_run_removes_nothing() {
 /// API-112, RG-9: a running pod gets a grace period, others are removed at once.
 #[tokio::test]
 async fn a_pod_is_deleted_gracefully() {
-    let running = r#"{"metadata":{"name":"a"},
-        "spec":{"nodeName":"n","terminationGracePeriodSeconds":20}}"#;
+    let running = r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n",
+        "terminationGracePeriodSeconds":20,"containers":[{"name":"c","image":"i"}]}}"#;
     let fixture = with("pods", running).await;
     let (_, told) = fixture
         .delete("pods", Some("d"), "a", &options())

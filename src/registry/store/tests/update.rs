@@ -240,7 +240,9 @@ async fn the_last_finalizer_removes_a_deleted_object() {
 #[tokio::test]
 async fn status_is_written_through_its_own_endpoint() {
     let fixture = Fixture::new().await;
-    let body = r#"{"metadata":{"name":"a"},"spec":{"replicas":1},"status":{"replicas":9}}"#;
+    let body = r#"{"metadata":{"name":"a"},"status":{"replicas":9},"spec":{"replicas":1,
+        "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
+        "spec":{"containers":[{"name":"c","image":"i"}]}}}}"#;
     fixture
         .create(DEPLOYMENTS, Some("d"), body)
         .await
