@@ -418,7 +418,7 @@ mod tests {
                  status.podIPs status.nominatedNodeName"
             }
             "nodes" => "spec.unschedulable",
-            "replicationcontrollers" | "replicasets.apps" => "status.replicas",
+            "replicationcontrollers" => "status.replicas",
             "jobs.batch" => "status.successful",
             "certificatesigningrequests.certificates.k8s.io" => "spec.signerName",
             "resourceslices.resource.k8s.io" => "spec.nodeName spec.driver",

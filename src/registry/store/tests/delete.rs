@@ -207,7 +207,8 @@ async fn a_pod_is_deleted_gracefully() {
         .expect("deleted");
     assert_eq!(metadata(&told, "deletionGracePeriodSeconds"), 0);
     assert_eq!(refusal(fixture.get("pods", Some("d"), "a").await).0, 404);
-    let pending = r#"{"metadata":{"name":"b"},"spec":{}}"#;
+    let pending = r#"{"metadata":{"name":"b"},
+        "spec":{"containers":[{"name":"c","image":"i"}]}}"#;
     fixture
         .create("pods", Some("d"), pending)
         .await
