@@ -1,1 +1,152 @@
-//! What is filled in of volumes, claims and storage.k8s.io (http.md 7).
+//! What is filled in of volumes, claims and storage.k8s.io (API-248, API-253, API-258).
+
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::pods::resources::{quantity, resource_list, resource_requirements};
+use super::{Members, member, member_or_new, set_absent, set_default};
+
+/// Fills in a volume.
+pub fn persistentvolume(object: &mut Object) {
+    set_phase(&mut object.0);
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    set_default(spec, "persistentVolumeReclaimPolicy", "Retain");
+    set_absent(spec, "volumeMode", "Filesystem");
+    resource_list(spec, "capacity");
+    sources(spec);
+}
+
+fn set_phase(members: &mut Members) {
+    if let Some(status) = member_or_new(members, "status") {
+        set_default(status, "phase", "Pending");
+    }
+}
+
+/// Fills in what a volume is made of.
+fn sources(spec: &mut Members) {
+    if let Some(source) = member(spec, "hostPath") {
+        set_absent(source, "type", "");
+    }
+    if let Some(source) = member(spec, "iscsi") {
+        set_default(source, "iscsiInterface", "default");
+    }
+    if let Some(source) = member(spec, "rbd") {
+        set_default(source, "pool", "rbd");
+        set_default(source, "user", "admin");
+        set_default(source, "keyring", "/etc/ceph/keyring");
+    }
+    if let Some(source) = member(spec, "azureDisk") {
+        set_absent(source, "cachingMode", "ReadWrite");
+        set_absent(source, "kind", "Shared");
+        set_absent(source, "fsType", "ext4");
+        set_absent(source, "readOnly", false);
+    }
+    if let Some(source) = member(spec, "scaleIO") {
+        set_default(source, "storageMode", "ThinProvisioned");
+        set_default(source, "fsType", "xfs");
+    }
+}
+
+/// Fills in a claim.
+pub fn persistentvolumeclaim(object: &mut Object) {
+    set_phase(&mut object.0);
+    if let Some(status) = member(&mut object.0, "status") {
+        resource_list(status, "capacity");
+        resource_list(status, "allocatedResources");
+    }
+    if let Some(spec) = member_or_new(&mut object.0, "spec") {
+        persistentvolumeclaim_spec(spec);
+        data_sources(spec);
+    }
+}
+
+/// Fills in the spec of a claim, or of a template for claims.
+pub fn persistentvolumeclaim_spec(spec: &mut Members) {
+    set_absent(spec, "volumeMode", "Filesystem");
+    resource_requirements(spec, "resources");
+}
+
+/// A claim has its source in two forms, of which one may be given. Sources in other namespaces are
+/// not enabled, and the older form has only claims and snapshots. What is neither is dropped.
+fn data_sources(spec: &mut Members) {
+    let text = |source: &Value, name: &str| {
+        let text = source.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let is_elsewhere = |source: &Value| !text(source, "namespace").is_empty();
+    if spec.get("dataSourceRef").is_some_and(is_elsewhere) {
+        spec.remove("dataSourceRef");
+    }
+    let reference = spec.get("dataSourceRef").filter(|source| !source.is_null());
+    let is_known = |source: &Value| {
+        let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
+        matches!(
+            (group.as_str(), kind.as_str()),
+            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        )
+    };
+    let source = spec.get("dataSource").filter(|source| !source.is_null());
+    match (source, reference) {
+        (Some(source), None) if is_known(source) => {
+            let source = source.clone();
+            spec.insert("dataSourceRef".to_owned(), source);
+        }
+        (Some(_), None) => {
+            spec.remove("dataSource");
+        }
+        (None, Some(reference)) => {
+            let mut source = reference.clone();
+            if let Some(members) = source.as_object_mut() {
+                members.remove("namespace");
+            }
+            spec.insert("dataSource".to_owned(), source);
+        }
+        _ => {}
+    }
+}
+
+/// Fills in a class of storage.
+pub fn storageclass(object: &mut Object) {
+    set_absent(&mut object.0, "reclaimPolicy", "Delete");
+    set_absent(&mut object.0, "volumeBindingMode", "Immediate");
+}
+
+/// Fills in a driver.
+pub fn csidriver(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    set_absent(spec, "attachRequired", true);
+    set_absent(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    for name in [
+        "podInfoOnMount",
+        "storageCapacity",
+        "requiresRepublish",
+        "seLinuxMount",
+    ] {
+        set_absent(spec, name, false);
+    }
+    let modes = spec.get("volumeLifecycleModes").and_then(Value::as_array);
+    if modes.is_none_or(Vec::is_empty) {
+        spec.insert("volumeLifecycleModes".to_owned(), json!(["Persistent"]));
+    }
+    // This is not enabled.
+    spec.remove("preventPodSchedulingIfMissing");
+}
+
+/// Fills in a capacity.
+pub fn csistoragecapacity(object: &mut Object) {
+    quantity(&mut object.0, "capacity");
+    quantity(&mut object.0, "maximumVolumeSize");
+}
+
+/// Fills in the attachment of a volume.
+pub fn volumeattachment(object: &mut Object) {
+    let source = member(&mut object.0, "spec").and_then(|spec| member(spec, "source"));
+    if let Some(spec) = source.and_then(|source| member(source, "inlineVolumeSpec")) {
+        resource_list(spec, "capacity");
+        sources(spec);
+    }
+}

@@ -12,9 +12,14 @@ use super::TYPES;
 
 /// Names in Go that differ from those in JSON by more than their first letter. A name with a type
 /// in front is that of this type only.
-const NAMES: [(&str, &str); 43] = [
+const NAMES: [(&str, &str); 48] = [
     ("AzureDiskVolumeSource.diskURI", "DataDiskURI"),
+    ("GlusterfsPersistentVolumeSource.endpoints", "EndpointsName"),
     ("GlusterfsVolumeSource.endpoints", "EndpointsName"),
+    ("RBDPersistentVolumeSource.image", "RBDImage"),
+    ("RBDPersistentVolumeSource.monitors", "CephMonitors"),
+    ("RBDPersistentVolumeSource.pool", "RBDPool"),
+    ("RBDPersistentVolumeSource.user", "RadosUser"),
     ("RBDVolumeSource.image", "RBDImage"),
     ("RBDVolumeSource.monitors", "CephMonitors"),
     ("RBDVolumeSource.pool", "RBDPool"),
@@ -122,7 +127,9 @@ pub fn invalid_struct(field: &Field<'_>, type_name: &str, detail: &str) -> Field
 
 /// Fields of structs whose order differs from that of their declaration: those that come behind
 /// another one.
-const MOVED: [(&str, &str, &str); 5] = [
+const MOVED: [(&str, &str, &str); 7] = [
+    ("PersistentVolumeSource", "flexVolume", "iscsi"),
+    ("PersistentVolumeSource", "quobyte", "rbd"),
     ("PodSecurityContext", "fsGroupChangePolicy", "fsGroup"),
     ("PodSpec", "overhead", "runtimeClassName"),
     ("PodSpec", "preemptionPolicy", "priority"),

@@ -3,7 +3,7 @@
 mod annotations;
 mod claims;
 pub mod containers;
-mod diff;
+pub mod diff;
 pub mod field_refs;
 mod fields;
 mod names;

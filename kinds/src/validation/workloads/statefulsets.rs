@@ -11,6 +11,7 @@ use crate::validation::counts::{
 };
 use crate::validation::internal::invalid_struct;
 use crate::validation::pods::validate_pod_template_spec;
+use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
 
 /// What may change of a StatefulSet's spec.
 const MUTABLE: [&str; 7] = [
@@ -60,7 +61,7 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     let claims = spec.member("volumeClaimTemplates");
     if is_new("volumeClaimTemplates") {
         for claim in claims.items() {
-            validate_claim_spec(&claim.member("spec"), &mut faults);
+            validate_persistent_volume_claim_spec(&claim.member("spec"), &mut faults);
         }
     }
     validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], &mut faults);
@@ -152,8 +153,6 @@ fn validate_template(template: &Field<'_>, claims: &[Value], faults: &mut Faults
     let path = template.path();
     validate_pod_template_spec(&Field::named(&path, Some(&with_claims)), faults);
 }
-
-fn validate_claim_spec(_spec: &Field<'_>, _faults: &mut Faults) {}
 
 /// The faults of a change to the status of a StatefulSet.
 pub fn validate_statefulset_status_update(object: &Object, stored: &Object) -> Faults {

@@ -1,1 +1,0 @@
-//! What is refused of volumes, claims and storage.k8s.io.

@@ -1,0 +1,252 @@
+//! What is refused of claims of volumes.
+
+use std::borrow::Cow;
+
+use api::field::Field;
+use api::field_error::FieldError;
+use api::names;
+use api::object::Object;
+use serde_json::{Map, Value};
+
+use super::{VOLUME_MODES, validate_access_modes, validate_basic, validate_positive};
+use crate::defaults::pods::resources::read;
+use crate::validation::formats::{report, require_text};
+use crate::validation::internal::internal_json;
+use crate::validation::pods::diff::json_difference;
+use crate::validation::selectors::validate_label_selector;
+use crate::validation::{Faults, texts};
+
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+const RESIZE_STATUSES: [&str; 5] = [
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
+/// The faults of a claim.
+pub fn validate_persistentvolumeclaim(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_persistent_volume_claim_spec(&Field::of(object, "spec"), &mut faults);
+    faults
+}
+
+/// The faults of the spec of a claim, or of a template for claims.
+pub fn validate_persistent_volume_claim_spec(spec: &Field<'_>, faults: &mut Faults) {
+    let modes = spec.member("accessModes");
+    if modes.is_empty() {
+        faults.push(modes.required("at least 1 access mode is required"));
+    }
+    validate_label_selector(&spec.member("selector"), false, faults);
+    validate_access_modes(&modes, faults);
+    let resources = spec.member("resources");
+    let requests = resources.member("requests");
+    let place = resources.key("storage");
+    match requests.key("storage").value() {
+        Some(storage) => validate_positive(&place.with_value(storage), faults),
+        None => faults.push(place.required("")),
+    }
+    let class = spec.member("storageClassName");
+    if !class.text().is_empty() {
+        report(&class, names::dns_subdomain(class.text()), faults);
+    }
+    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, faults);
+    let (source, reference) = (spec.member("dataSource"), spec.member("dataSourceRef"));
+    validate_data_source(&source, faults);
+    validate_data_source(&reference, faults);
+    let is_same = |name: &str| source.member(name).value() == reference.member(name).value();
+    let both = source.is_set() && reference.is_set();
+    if both && !["apiGroup", "kind", "name"].into_iter().all(is_same) {
+        // Kubernetes shows an empty struct here.
+        faults.push(spec.invalid_value(Map::new(), "must match dataSourceRef"));
+    }
+    let class = spec.member("volumeAttributesClassName");
+    if !class.text().is_empty() {
+        report(&class, names::dns_subdomain(class.text()), faults);
+    }
+}
+
+/// The faults of what a volume is filled from, if there is something.
+fn validate_data_source(source: &Field<'_>, faults: &mut Faults) {
+    if !source.is_set() {
+        return;
+    }
+    require_text(&source.member("name"), faults);
+    let kind = source.member("kind");
+    require_text(&kind, faults);
+    let group = source.member("apiGroup");
+    if !group.text().is_empty() {
+        report(&group, names::dns_subdomain(group.text()), faults);
+    } else if kind.text() != "PersistentVolumeClaim" {
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        faults.push(source.invalid_value(kind.text(), detail));
+    }
+}
+
+/// The faults of a change to a claim.
+pub fn validate_persistentvolumeclaim_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = validate_persistentvolumeclaim(object);
+    let spec = Field::of(object, "spec");
+    let before = Field::of(stored, "spec");
+    let is_bound = Field::of(stored, "status").member("phase").text() == "Bound";
+    validate_same_spec(object, stored, is_bound, &mut faults);
+    validate_size(&spec, stored, &mut faults);
+    let mode = spec.member("volumeMode");
+    if mode.value() != before.member("volumeMode").value() {
+        let place = Field::named("volumeMode", mode.value());
+        faults.push(place.invalid("field is immutable"));
+    }
+    faults
+}
+
+fn validate_same_spec(object: &Object, stored: &Object, is_bound: bool, faults: &mut Faults) {
+    let (Some(new), Some(old)) = (object.0.get("spec"), stored.0.get("spec")) else {
+        return;
+    };
+    let class_is_fixed = validate_class_annotation(object, stored, faults);
+    if new == old {
+        return;
+    }
+    let (mut new, mut old) = (Cow::Borrowed(new), Cow::Borrowed(old));
+    // What may change is made the same.
+    let is_unset = |spec: &Value, name: &str| {
+        let text = spec.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().is_empty()
+    };
+    if is_unset(&old, "volumeName") {
+        copy(&new, old.to_mut(), &["volumeName"]);
+    }
+    if !class_is_fixed {
+        copy(&old, new.to_mut(), &["storageClassName"]);
+    }
+    if is_bound {
+        if new.pointer("/resources/requests").is_some() {
+            copy(&old, new.to_mut(), &["resources", "requests", "storage"]);
+        }
+        copy(&old, new.to_mut(), &["volumeAttributesClassName"]);
+    }
+    if new != old {
+        let json = |spec| internal_json("core.v1.PersistentVolumeClaimSpec", Some(spec));
+        let difference = json_difference(&json(&old), &json(&new));
+        faults.push(FieldError::forbidden(
+            "spec",
+            format!(
+                "spec is immutable after creation except resources.requests and \
+                 volumeAttributesClassName for bound claims\n{difference}"
+            ),
+        ));
+    }
+}
+
+/// Makes a member of a spec that of another one.
+fn copy(from: &Value, to: &mut Value, path: &[&str]) {
+    let Some((last, above)) = path.split_last() else {
+        return;
+    };
+    let (mut source, mut target) = (Some(from), Some(to));
+    for name in above {
+        source = source.and_then(|value| value.get(name));
+        target = target.and_then(|value| value.get_mut(name));
+    }
+    let value = source.and_then(|value| value.get(last));
+    let Some(members) = target.and_then(Value::as_object_mut) else {
+        return;
+    };
+    match value {
+        Some(value) => {
+            members.insert((*last).to_owned(), value.clone());
+        }
+        None => {
+            members.remove(*last);
+        }
+    }
+}
+
+/// A class may be set later, also one that was given as an annotation before. Returns whether it
+/// may not.
+fn validate_class_annotation(object: &Object, stored: &Object, faults: &mut Faults) -> bool {
+    let metadata = Field::of(object, "metadata");
+    let annotations = metadata.member("annotations");
+    let annotation = annotations.member(CLASS_ANNOTATION);
+    let old_metadata = Field::of(stored, "metadata");
+    let old_annotations = old_metadata.member("annotations");
+    let old_annotation = old_annotations.member(CLASS_ANNOTATION);
+    let spec = Field::of(object, "spec");
+    let class = spec.member("storageClassName");
+    let old_spec = Field::of(stored, "spec");
+    let had_class = old_spec.member("storageClassName").is_set();
+    let is_set_later = !had_class && class.is_set();
+    if is_set_later && old_annotation.is_set() {
+        let is_kept = !annotation.is_set() || annotation.text() == old_annotation.text();
+        if is_kept && class.text() == old_annotation.text() {
+            return false;
+        }
+    }
+    if annotation.text() != old_annotation.text() {
+        faults.push(annotation.invalid_value(annotation.text(), "field is immutable"));
+    }
+    !(is_set_later && old_annotation.text().is_empty())
+}
+
+/// A request may shrink, but not to what the volume has already.
+fn validate_size(spec: &Field<'_>, stored: &Object, faults: &mut Faults) {
+    let storage = |value: Option<&Value>, path: &str| value?.pointer(path).and_then(read);
+    let path = "/resources/requests/storage";
+    let size = storage(spec.value(), path);
+    let before = storage(stored.0.get("spec"), path);
+    let has = storage(stored.0.get("status"), "/capacity/storage");
+    let zero = api::quantity::Quantity::whole(0);
+    let [size, before, has] = [size, before, has].map(|size| size.unwrap_or(zero));
+    if size < before && size <= has {
+        let resources = spec.member("resources");
+        let requests = resources.member("requests");
+        let detail = "field can not be less than status.capacity";
+        faults.push(requests.member("storage").forbidden(detail));
+    }
+}
+
+/// The faults of a change to the status of a claim.
+pub fn validate_persistentvolumeclaim_status_update(object: &Object, _stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    if spec.member("accessModes").is_empty() {
+        let place = Field::named("Spec", None);
+        faults.push(place.member("accessModes").required(""));
+    }
+    let status = Field::of(object, "status");
+    for (_, quantity) in status.member("capacity").entries() {
+        validate_basic(&quantity, &mut faults);
+    }
+    let allocated = status.member("allocatedResources");
+    for (name, quantity) in allocated.entries() {
+        if validate_resource_key(name, &allocated, &mut faults) {
+            validate_basic(&quantity, &mut faults);
+        }
+    }
+    let statuses = status.member("allocatedResourceStatuses");
+    for (name, value) in statuses.entries() {
+        validate_resource_key(name, &statuses, &mut faults);
+        if !RESIZE_STATUSES.contains(&value.text()) {
+            let path = statuses.path();
+            faults.push(FieldError::not_supported(path, name, &RESIZE_STATUSES));
+        }
+    }
+    faults
+}
+
+/// What is allocated is storage, or something that others define. Returns whether it is.
+fn validate_resource_key(name: &str, place: &Field<'_>, faults: &mut Faults) -> bool {
+    let wrong = names::qualified_name(name);
+    let is_valid = wrong.is_empty();
+    faults.extend(
+        wrong
+            .into_iter()
+            .map(|message| place.invalid_value(name, message)),
+    );
+    let is_known = name == "storage" || name.contains('/') && !name.contains("kubernetes.io/");
+    if is_valid && !is_known {
+        faults.push(FieldError::not_supported(place.path(), name, &["storage"]));
+    }
+    is_valid && is_known
+}

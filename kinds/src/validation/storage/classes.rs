@@ -1,0 +1,150 @@
+//! What is refused of classes of storage and of attributes of volumes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::field::Field;
+use api::names;
+use api::object::Object;
+use serde_json::Value;
+
+use crate::validation::formats::require_text;
+use crate::validation::selectors::validate_label_name;
+use crate::validation::{Faults, texts};
+
+const MAX_PARAMETERS: usize = 512;
+const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
+const POLICIES: [&str; 2] = ["Delete", "Retain"];
+const BINDING_MODES: [&str; 2] = ["Immediate", "WaitForFirstConsumer"];
+
+/// The faults of a class of storage.
+pub fn validate_storageclass(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_provisioner(&Field::of(object, "provisioner"), &mut faults);
+    validate_parameters(&Field::of(object, "parameters"), true, &mut faults);
+    let policy = Field::of(object, "reclaimPolicy");
+    if !policy.text().is_empty() {
+        texts::validate_one_of(&policy, &POLICIES, &mut faults);
+    }
+    let mode = Field::of(object, "volumeBindingMode");
+    if mode.is_set() {
+        texts::validate_one_of(&mode, &BINDING_MODES, &mut faults);
+    } else {
+        faults.push(mode.required(""));
+    }
+    validate_topologies(&Field::of(object, "allowedTopologies"), &mut faults);
+    faults
+}
+
+/// The faults of a change to a class of storage.
+pub fn validate_storageclass_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = validate_storageclass(object);
+    for name in [
+        "parameters",
+        "provisioner",
+        "reclaimPolicy",
+        "volumeBindingMode",
+    ] {
+        let field = Field::of(object, name);
+        if field.value() != Field::of(stored, name).value() {
+            faults.push(field.invalid("field is immutable"));
+        }
+    }
+    faults
+}
+
+/// The faults of a class of attributes of volumes.
+pub fn validate_volumeattributesclass(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    validate_provisioner(&Field::of(object, "driverName"), &mut faults);
+    validate_parameters(&Field::of(object, "parameters"), false, &mut faults);
+    faults
+}
+
+/// The faults of a change to a class of attributes of volumes.
+pub fn validate_volumeattributesclass_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    for name in ["driverName", "parameters"] {
+        let field = Field::of(object, name);
+        if field.value() != Field::of(stored, name).value() {
+            faults.push(field.forbidden(format!("updates to {name} are forbidden.")));
+        }
+    }
+    faults.append(&mut validate_volumeattributesclass(object));
+    faults
+}
+
+fn validate_provisioner(provisioner: &Field<'_>, faults: &mut Faults) {
+    if require_text(provisioner, faults) {
+        let name = provisioner.text().to_lowercase();
+        let wrong = names::qualified_name(&name).into_iter();
+        faults.extend(wrong.map(|message| provisioner.invalid_value(name.as_str(), message)));
+    }
+}
+
+fn validate_parameters(parameters: &Field<'_>, may_be_empty: bool, faults: &mut Faults) {
+    if parameters.len() > MAX_PARAMETERS {
+        faults.push(parameters.too_long(MAX_PARAMETERS));
+        return;
+    }
+    let mut bytes = 0;
+    for (key, value) in parameters.entries() {
+        if key.is_empty() {
+            faults.push(parameters.invalid_value("", "field can not be empty."));
+        }
+        bytes += key.len() + value.text().len();
+    }
+    if bytes > MAX_PARAMETERS_BYTES {
+        faults.push(parameters.too_long(MAX_PARAMETERS_BYTES));
+    }
+    if !may_be_empty && parameters.is_empty() {
+        faults.push(parameters.required("must contain at least one key/value pair"));
+    }
+}
+
+/// The values of each key of a term.
+type Term<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
+
+fn validate_topologies(topologies: &Field<'_>, faults: &mut Faults) {
+    let mut seen: Vec<Term<'_>> = Vec::new();
+    for (term, value) in topologies.items().zip(topologies.list()) {
+        let expressions = term.member("matchLabelExpressions");
+        let mut keys = BTreeMap::new();
+        let values = value.get("matchLabelExpressions").and_then(Value::as_array);
+        for (expression, value) in expressions.items().zip(values.into_iter().flatten()) {
+            validate_requirement(&expression, faults);
+            let key = expression.member("key");
+            let name = value.get("key").and_then(Value::as_str).unwrap_or_default();
+            let values = value.get("values").and_then(Value::as_array);
+            let values = values.into_iter().flatten().filter_map(Value::as_str);
+            if keys.insert(name, values.collect()).is_some() {
+                faults.push(key.duplicate());
+            }
+        }
+        let same = seen.iter().filter(|other| **other == keys).count();
+        // An empty term is one that Kubernetes has seen as often as there are terms.
+        let more = if keys.is_empty() { topologies.len() } else { 0 };
+        for _ in 0..same + more {
+            faults.push(
+                expressions
+                    .with_value(&Value::String(String::new()))
+                    .duplicate(),
+            );
+        }
+        seen.push(keys);
+    }
+}
+
+fn validate_requirement(requirement: &Field<'_>, faults: &mut Faults) {
+    let values = requirement.member("values");
+    if values.is_empty() {
+        faults.push(values.required(""));
+    }
+    for (value, index) in values.items().zip(0..) {
+        let mut before = values.list().iter().take(index);
+        if before.any(|other| Some(other) == value.value()) {
+            faults.push(value.duplicate());
+        }
+    }
+    let key = requirement.member("key");
+    validate_label_name(key.text(), &key, faults);
+}
