@@ -5,6 +5,8 @@
 //! nothing more.
 
 pub mod admissionregistration;
+pub mod apiextensions;
+pub mod apiregistration;
 pub mod autoscaling;
 pub mod batch;
 pub mod core;

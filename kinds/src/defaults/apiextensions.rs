@@ -1,0 +1,65 @@
+//! What is filled in of definitions of custom resources (API-236).
+
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::{Members, member, member_or_new, set_absent, set_default};
+
+/// Fills in a definition.
+pub fn customresourcedefinition(object: &mut Object) {
+    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+        return;
+    };
+    if let Some(names) = member(spec, "names") {
+        let kind = names.get("kind").and_then(Value::as_str);
+        let kind = kind.unwrap_or_default().to_owned();
+        if !kind.is_empty() {
+            set_default(names, "singular", kind.to_lowercase());
+            set_default(names, "listKind", format!("{kind}List"));
+        }
+    }
+    set_absent(spec, "conversion", json!({"strategy": "None"}));
+    if let Some(conversion) = member(spec, "conversion") {
+        webhook(conversion);
+    }
+    let stored = storage_version(spec).map(str::to_owned);
+    let status = member_or_new(&mut object.0, "status");
+    if let (Some(status), Some(stored)) = (status, stored) {
+        let versions = status.get("storedVersions").and_then(Value::as_array);
+        if versions.is_none_or(Vec::is_empty) {
+            status.insert("storedVersions".to_owned(), json!([stored]));
+        }
+    }
+}
+
+/// The service that converts has a port.
+fn webhook(conversion: &mut Members) {
+    let webhook = member(conversion, "webhook");
+    let client = webhook.and_then(|webhook| member(webhook, "clientConfig"));
+    if let Some(service) = client.and_then(|client| member(client, "service")) {
+        set_absent(service, "port", 443);
+    }
+}
+
+/// The version in which objects are stored.
+fn storage_version(spec: &Members) -> Option<&str> {
+    let versions = spec.get("versions")?.as_array()?;
+    let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
+    versions.iter().find(is_stored)?.get("name")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../recorded/apiextensions.json");
+        check(cases, |_| Functions {
+            defaults: Some(customresourcedefinition),
+            create: |_| Vec::new(),
+            update: None,
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! What is refused of APIs that other servers have.
+
+use api::field::Field;
+use api::names;
+use api::object::Object;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Faults;
+use super::formats::{dns1035_label, one_of, report, require_text};
+
+/// The highest priorities of groups and versions.
+const MAX_GROUP_PRIORITY: i64 = 20_000;
+const MAX_VERSION_PRIORITY: i64 = 1_000;
+
+/// The faults of an API.
+pub fn validate_apiservice(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    let (group, version) = (spec.member("group"), spec.member("version"));
+    let wanted = format!("{}.{}", version.text(), group.text());
+    if object.name() != wanted {
+        let metadata = Field::of(object, "metadata");
+        let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
+        let name = metadata.member("name");
+        faults.push(name.invalid_value(object.name(), detail));
+    }
+    if !group.text().is_empty() {
+        report(&group, names::dns_subdomain(group.text()), &mut faults);
+    } else if version.text() != "v1" {
+        let detail = "only v1 may have an empty group and it better be legacy kube";
+        faults.push(group.required(detail));
+    }
+    report(&version, dns1035_label(version.text()), &mut faults);
+    let priorities = [
+        ("groupPriorityMinimum", MAX_GROUP_PRIORITY),
+        ("versionPriority", MAX_VERSION_PRIORITY),
+    ];
+    for (name, most) in priorities {
+        let priority = spec.member(name);
+        let number = priority.int().unwrap_or(0);
+        if !(1..=most).contains(&number) {
+            let detail = format!("must be positive and less than {most}");
+            faults.push(priority.invalid_value(number, detail));
+        }
+    }
+    validate_trust(&spec, &mut faults);
+    faults
+}
+
+/// The faults of where an API is served, and of how its server is known.
+fn validate_trust(spec: &Field<'_>, faults: &mut Faults) {
+    let service = spec.member("service");
+    let bundle = spec.member("caBundle");
+    let skips = spec.member("insecureSkipTLSVerify");
+    let has_bundle = !bundle.text().is_empty();
+    if !service.is_set() {
+        if has_bundle {
+            let bytes = STANDARD.decode(bundle.text()).unwrap_or_default().len();
+            let detail = "local APIServices may not have a caBundle";
+            faults.push(bundle.invalid_value(format!("{bytes} bytes"), detail));
+        }
+        if skips.is_true() {
+            faults.push(skips.invalid("local APIServices may not have insecureSkipTLSVerify"));
+        }
+        return;
+    }
+    require_text(&service.member("namespace"), faults);
+    require_text(&service.member("name"), faults);
+    let port = service.member("port");
+    if port.int().is_some_and(|port| !(1..=65535).contains(&port)) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        faults.push(port.invalid(detail));
+    }
+    if skips.is_true() && has_bundle {
+        faults.push(skips.invalid("may not be true if caBundle is present"));
+    }
+}
+
+/// The faults of a change to an API.
+pub fn validate_apiservice_update(object: &Object, _stored: &Object) -> Faults {
+    validate_apiservice(object)
+}
+
+/// The faults of a change to the status of an API.
+pub fn validate_apiservice_status_update(object: &Object, _stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let status = Field::of(object, "status");
+    for condition in status.member("conditions").items() {
+        let supported = ["True", "False", "Unknown"];
+        one_of(&condition.member("status"), &supported, &mut faults);
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::apiregistration::apiservice;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../recorded/apiregistration.json");
+        check(cases, |_| Functions {
+            defaults: Some(apiservice),
+            create: validate_apiservice,
+            update: Some(validate_apiservice_update),
+        });
+        let cases = include_str!("../../recorded/apiregistration_status.json");
+        check(cases, |_| Functions {
+            defaults: Some(apiservice),
+            create: validate_apiservice,
+            update: Some(validate_apiservice_status_update),
+        });
+    }
+}
