@@ -3,7 +3,7 @@
 use api::object::Object;
 use serde_json::Value;
 
-use super::{items, member, set_default};
+use super::{items, member};
 
 fn set_if_absent(members: &mut super::Members, name: &str, value: &str) {
     let slot = members.entry(name).or_insert(Value::Null);
@@ -46,10 +46,13 @@ pub fn ingressclass(object: &mut Object) {
     }
 }
 
-/// Fills in an EndpointSlice.
+/// Fills in an EndpointSlice. What an older version knew of topology is dropped.
 pub fn endpointslice(object: &mut Object) {
+    for endpoint in items(&mut object.0, "endpoints") {
+        endpoint.remove("deprecatedTopology");
+    }
     for port in items(&mut object.0, "ports") {
         set_if_absent(port, "name", "");
-        set_default(port, "protocol", "TCP");
+        set_if_absent(port, "protocol", "TCP");
     }
 }
