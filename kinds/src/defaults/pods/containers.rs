@@ -2,15 +2,13 @@
 
 use serde_json::Value;
 
-use super::images::pull_policy;
+use super::images::set_pull_policy;
 use super::resources::{quantity, resource_requirements};
 use crate::defaults::{Members, items, member, set_default};
 
 /// A container, an init container or an ephemeral container.
 pub(super) fn container(members: &mut Members) {
-    let image = members.get("image").and_then(Value::as_str);
-    let policy = pull_policy(image.unwrap_or_default());
-    set_default(members, "imagePullPolicy", policy);
+    set_pull_policy(members, "image", "imagePullPolicy");
     set_default(members, "terminationMessagePath", "/dev/termination-log");
     set_default(members, "terminationMessagePolicy", "File");
     for port in items(members, "ports") {

@@ -1,7 +1,22 @@
 //! The tags of images, which decide when images are pulled (API-246).
 
+use serde_json::Value;
+
+use crate::defaults::{Members, set_default};
+
+/// Sets when an image is pulled, if that is not set.
+pub(super) fn set_pull_policy(members: &mut Members, image: &str, policy: &str) {
+    let is_set = members.get(policy).and_then(Value::as_str);
+    if is_set.is_some_and(|policy| !policy.is_empty()) {
+        return;
+    }
+    let image = members.get(image).and_then(Value::as_str);
+    let default = pull_policy(image.unwrap_or_default());
+    set_default(members, policy, default);
+}
+
 /// The policy for an image: those that may change are pulled always.
-pub(super) fn pull_policy(image: &str) -> &'static str {
+fn pull_policy(image: &str) -> &'static str {
     match is_latest(image) {
         true => "Always",
         false => "IfNotPresent",

@@ -1,9 +1,9 @@
 //! What is filled in of a pod's volumes (API-248).
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::containers::value_source;
-use super::images::pull_policy;
+use super::images::set_pull_policy;
 use super::resources::{quantity, resource_requirements};
 use crate::defaults::{Members, items, member, member_or_new, set_default};
 
@@ -61,11 +61,7 @@ fn volume_source(kind: &str, source: &mut Members) {
                 resource_requirements(spec, "resources");
             }
         }
-        "image" => {
-            let image = source.get("reference").and_then(Value::as_str);
-            let policy = pull_policy(image.unwrap_or_default());
-            set_default(source, "pullPolicy", policy);
-        }
+        "image" => set_pull_policy(source, "reference", "pullPolicy"),
         _ => {}
     }
 }
