@@ -4,3 +4,4 @@
 //! stored is of the newest one.
 
 pub mod autoscaling;
+pub mod events;
