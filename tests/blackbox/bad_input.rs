@@ -105,15 +105,15 @@ async fn numbers_are_exact_and_the_last_of_two_equal_keys_counts() {
     // API-63.
     let daemon = Daemon::start().await;
     let client = daemon.client();
-    let text = r#"{"metadata":{"name":"n"},"spec":{"large":9223372036854775807,
-        "small":-9223372036854775808,"unsigned":18446744073709551615,"float":1.5,"twice":1,
-        "twice":2}}"#;
-    let path = "/api/v1/namespaces/default/pods";
+    let text = r#"{"metadata":{"name":"n","labels":{"twice":"1","twice":"2"}},"revision":1,
+        "data":{"large":9223372036854775807,"small":-9223372036854775808,
+        "unsigned":18446744073709551615,"float":1.5}}"#;
+    let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
     let call = Call::new("POST", path).body("application/json", text);
     let answer = client.call(call).await;
     let warning = answer.header("warning").unwrap_or_default().to_owned();
     assert!(
-        warning.contains("duplicate field") && warning.contains("spec.twice"),
+        warning.contains("duplicate field") && warning.contains("metadata.labels.twice"),
         "{warning}"
     );
     let stored = answer.expect(201);
@@ -125,8 +125,8 @@ async fn numbers_are_exact_and_the_last_of_two_equal_keys_counts() {
     ] {
         assert!(text.contains(number), "{number} is not in {text}");
     }
-    assert_eq!(stored["spec"]["float"], 1.5);
-    assert_eq!(stored["spec"]["twice"], 2);
+    assert_eq!(stored["data"]["float"], 1.5);
+    assert_eq!(stored["metadata"]["labels"]["twice"], "2");
 }
 
 #[tokio::test]

@@ -92,7 +92,11 @@ fn a_storage_that_there_is_not_is_refused_and_what_there_is_named_sf_22_sf_43_sf
     );
     refused(
         &["--storage.versions=app=v1"],
-        &["storage.versions", "app", "core, apps, coordination.k8s.io"],
+        &[
+            "storage.versions",
+            "app",
+            "there are core, apiregistration.k8s.io, apps",
+        ],
     );
     refused(&["--storage-versions=apps=v1"], &["--storage-versions"]);
     refused(

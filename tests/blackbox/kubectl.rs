@@ -159,7 +159,28 @@ async fn discovers(_daemon: Daemon, kubectl: Kubectl) {
     let versions = kubectl.ok(&["api-versions"]).await;
     assert_eq!(
         names(&versions),
-        ["apps/v1", "coordination.k8s.io/v1", "v1"]
+        [
+            "admissionregistration.k8s.io/v1",
+            "apiextensions.k8s.io/v1",
+            "apiregistration.k8s.io/v1",
+            "apps/v1",
+            "autoscaling/v1",
+            "autoscaling/v2",
+            "batch/v1",
+            "certificates.k8s.io/v1",
+            "coordination.k8s.io/v1",
+            "discovery.k8s.io/v1",
+            "events.k8s.io/v1",
+            "flowcontrol.apiserver.k8s.io/v1",
+            "networking.k8s.io/v1",
+            "node.k8s.io/v1",
+            "policy/v1",
+            "rbac.authorization.k8s.io/v1",
+            "resource.k8s.io/v1",
+            "scheduling.k8s.io/v1",
+            "storage.k8s.io/v1",
+            "v1",
+        ]
     );
 
     let resources = kubectl.ok(&["api-resources"]).await;

@@ -6,12 +6,13 @@ use serde_json::json;
 
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, configmap};
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
+/// Their data is any JSON.
+const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 
 /// A body within the limits that takes long to read.
 fn many_values(name: &str) -> String {
     let values = "1,".repeat(1_200_000);
-    format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"values":[{values}1]}}}}"#)
+    format!(r#"{{"metadata":{{"name":"{name}"}},"revision":1,"data":{{"values":[{values}1]}}}}"#)
 }
 
 /// The duration of a call, and the longest duration of the small requests during it.
@@ -39,35 +40,35 @@ async fn large_bodies_and_objects_hold_up_nobody() {
     let yaml = "- [1, 2, 3, 4]\n".repeat(60_000);
     let calls = [
         (
-            Call::new("POST", PODS).body("application/json", many_values("large")),
+            Call::new("POST", REVISIONS).body("application/json", many_values("large")),
             201,
         ),
         (
-            Call::new("PUT", &format!("{PODS}/large"))
+            Call::new("PUT", &format!("{REVISIONS}/large"))
                 .body("application/json", many_values("large")),
             200,
         ),
         // The patch is small, the object is not.
         (
             Call::merge_patch(
-                &format!("{PODS}/large"),
+                &format!("{REVISIONS}/large"),
                 &json!({ "metadata": { "labels": { "a": "b" } } }),
             ),
             200,
         ),
         (
-            Call::new("PATCH", &format!("{PODS}/large")).body(
+            Call::new("PATCH", &format!("{REVISIONS}/large")).body(
                 "application/json-patch+json",
-                r#"[{"op":"add","path":"/spec/values/0","value":2}]"#,
+                r#"[{"op":"add","path":"/metadata/labels/c","value":"d"}]"#,
             ),
             200,
         ),
         (
-            Call::new("POST", PODS).body("application/yaml", format!("spec:\n{yaml}")),
+            Call::new("POST", REVISIONS).body("application/yaml", format!("metadata:\n{yaml}")),
             400,
         ),
         (
-            Call::delete(&format!("{PODS}/large?gracePeriodSeconds=0")),
+            Call::delete(&format!("{REVISIONS}/large?gracePeriodSeconds=0")),
             200,
         ),
     ];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Call, Client, Daemon, body};
+use crate::harness::{Call, Client, Daemon, body, deployment};
 
 async fn create(client: &Client, name: &str) {
     let namespace = json!({ "metadata": { "name": name } });
@@ -82,7 +82,7 @@ async fn deleting_a_namespace_deletes_its_contents_and_finishes() {
             ),
             (
                 "/apis/apps/v1/namespaces/doomed/deployments",
-                json!({ "metadata": { "name": format!("a{number}") } }),
+                deployment(&format!("a{number}")),
             ),
         ] {
             client.call(Call::post(path, &object)).await.expect(201);

@@ -280,6 +280,9 @@ const RULES: &[(&str, Rules)] = &[
         "core.v1.Node",
         Rules {
             defaults: Some(defaults::core::node),
+            create: Some(validation::nodes::validate_node),
+            update: Some(validation::nodes::validate_node_update),
+            status: Some(validation::nodes::validate_node_status_update),
             ..NONE
         },
     ),

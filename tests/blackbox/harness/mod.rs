@@ -19,6 +19,19 @@ pub use kubectl::{Kubectl, cache};
 /// The path of the ConfigMaps in the namespace that always exists.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
+/// The least that a deployment has.
+pub fn deployment(name: &str) -> Value {
+    json!({ "metadata": { "name": name }, "spec": {
+        "selector": { "matchLabels": { "a": "b" } },
+        "template": { "metadata": { "labels": { "a": "b" } }, "spec": pod_spec() },
+    } })
+}
+
+/// The least that the spec of a pod has.
+pub fn pod_spec() -> Value {
+    json!({ "containers": [{ "name": "c", "image": "i" }] })
+}
+
 /// The path of a ConfigMap in the namespace that always exists.
 pub fn configmap(name: &str) -> String {
     format!("{CONFIGMAPS}/{name}")

@@ -108,6 +108,8 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
 enum Guide<'g> {
     /// Anything.
     Any,
+    /// Anything, in a field that is kept as it is. Nobody looks for members that are given twice.
+    Opaque,
     /// A whole object with this struct.
     Object(&'g Schema, StructId),
     /// A value of this type, in this field or in the list or map of it.
@@ -229,6 +231,17 @@ impl Node<'_> {
         })
     }
 
+    /// What is below a value that may be anything.
+    fn below_any(&self) -> Guide<'static> {
+        match self.guide {
+            Guide::Opaque => Guide::Opaque,
+            Guide::Type(_, of, _) if matches!(of.shape, Shape::Any | Shape::Object) => {
+                Guide::Opaque
+            }
+            Guide::Any | Guide::Object(..) | Guide::Type(..) => Guide::Any,
+        }
+    }
+
     /// Reads the members of a struct.
     fn read_struct<'de, A: MapAccess<'de>>(
         mut self,
@@ -300,13 +313,14 @@ impl Node<'_> {
     ) -> Result<Value, A::Error> {
         self.reading.weigh(None)?;
         let above = self.place;
+        let other = self.below_any();
         let mut members = Map::new();
         while let Some(name) = access.next_key::<String>()? {
             self.reading.weigh_member(name.len(), members.is_empty())?;
             let place = Place::Member(above, &name);
-            let guide = item.map_or(Guide::Any, |(schema, of, at)| Guide::Type(schema, of, at));
+            let guide = item.map_or(other, |(schema, of, at)| Guide::Type(schema, of, at));
             let mut value = access.next_value_seed(self.inside(&place, guide)?)?;
-            if members.contains_key(&name) {
+            if members.contains_key(&name) && !matches!(other, Guide::Opaque) {
                 self.reading.note(FieldFault::Duplicate, place);
             }
             if let (Value::Null, Some((_, of, _))) = (&value, item) {
@@ -411,7 +425,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         self.reading.weigh(None)?;
         let item = match self.guide {
-            Guide::Any | Guide::Object(..) => None,
+            Guide::Any | Guide::Opaque | Guide::Object(..) => None,
             Guide::Type(schema, of, at) => match &of.shape {
                 Shape::Any | Shape::Object => None,
                 Shape::List(item) => Some((schema, &**item, at)),
@@ -422,7 +436,8 @@ impl<'de> Visitor<'de> for Node<'_> {
             },
         };
         let above = self.place;
-        let guide = item.map_or(Guide::Any, |(schema, of, at)| Guide::Type(schema, of, at));
+        let other = self.below_any();
+        let guide = item.map_or(other, |(schema, of, at)| Guide::Type(schema, of, at));
         let mut items = Vec::new();
         loop {
             let place = Place::Item(above, items.len());
@@ -434,15 +449,18 @@ impl<'de> Visitor<'de> for Node<'_> {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         match self.guide {
-            Guide::Any => self.read_map(None, access),
+            Guide::Any | Guide::Opaque => self.read_map(None, access),
             Guide::Object(schema, id) => match schema.get(id) {
                 Some(of) => self.read_struct(schema, of, None, access),
                 None => self.read_map(None, access),
             },
             Guide::Type(schema, of, at) => match &of.shape {
-                Shape::Any | Shape::Object => self.read_map(None, access),
+                Shape::Any | Shape::Object => {
+                    self.guide = Guide::Opaque;
+                    self.read_map(None, access)
+                }
                 Shape::Map(item) => self.read_map(Some((schema, item, at)), access),
                 Shape::Struct(id) => match schema.get(*id) {
                     Some(of) => self.read_struct(schema, of, Some(at), access),
