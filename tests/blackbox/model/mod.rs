@@ -58,7 +58,7 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
     let write_log = common.write_log.clone();
     let mut logs = Vec::new();
     let (mut writers, mut watch_clients) = (Vec::new(), Vec::new());
-    let recorded: [Arc<AtomicU64>; 2] = Default::default();
+    let recorded: [Arc<AtomicU64>; 3] = Default::default();
     for kind in Kind::ALL {
         let recorder = Watcher {
             client: common.target.client_over(protocol(&mut random)),

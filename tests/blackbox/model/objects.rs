@@ -1,5 +1,5 @@
-//! The objects and selections of the model. ConfigMaps and Pods show their value in a label, Pods
-//! also in a field.
+//! The objects and selections of the model. All show their value in a label. Services show it in a
+//! field as well, Pods have a field that never changes.
 
 use serde_json::{Value, json};
 
@@ -7,27 +7,51 @@ use crate::load::{Collection, Random};
 
 pub const NAMESPACES: [&str; 3] = ["m0", "m1", "m2"];
 const COLORS: [&str; 3] = ["red", "blue", "green"];
+/// What is in the fields: the node of a pod, the type of a service.
 const NODES: [&str; 3] = ["n0", "n1", "n2"];
+const TYPES: [&str; 3] = ["ClusterIP", "NodePort", "LoadBalancer"];
 const PADDING_MAX: u64 = 3_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     ConfigMaps,
     Pods,
+    Services,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::ConfigMaps, Kind::Pods];
+    pub const ALL: [Kind; 3] = [Kind::ConfigMaps, Kind::Pods, Kind::Services];
 
     /// The path of the collection in one namespace or in all.
     pub fn path(self, namespace: Option<&str>) -> String {
         let plural = match self {
             Kind::ConfigMaps => "configmaps",
             Kind::Pods => "pods",
+            Kind::Services => "services",
         };
         match namespace {
             Some(namespace) => format!("/api/v1/namespaces/{namespace}/{plural}"),
             None => format!("/api/v1/{plural}"),
+        }
+    }
+
+    /// The field with which the kind is selected, if it has one.
+    fn field(self) -> Option<&'static str> {
+        match self {
+            Kind::ConfigMaps => None,
+            Kind::Pods => Some("nodeName"),
+            Kind::Services => Some("type"),
+        }
+    }
+
+    /// What the field of an object contains. The node of a pod follows from its name, because it
+    /// can't change.
+    fn field_of(self, name: &str, value: &str) -> &'static str {
+        let place = |bytes: &str| bytes.bytes().map(usize::from).sum::<usize>() % 3;
+        match self {
+            Kind::ConfigMaps => "",
+            Kind::Pods => NODES[place(name)],
+            Kind::Services => TYPES[place(word(value, 2))],
         }
     }
 }
@@ -44,7 +68,8 @@ impl Collection for ModelCollection {
     }
 
     fn object(&self, name: &str, value: &str) -> Value {
-        let (color, node, padding) = (color(value), node(value), padding(value));
+        let (color, padding) = (color(value), padding(value));
+        let field = self.kind.field_of(name, value);
         let annotations = json!({ "value": value, "padding": "x".repeat(padding) });
         let metadata =
             json!({ "name": name, "labels": { "color": color }, "annotations": annotations });
@@ -52,7 +77,11 @@ impl Collection for ModelCollection {
             Kind::ConfigMaps => json!({ "metadata": metadata }),
             Kind::Pods => {
                 let containers = json!([{ "name": "c", "image": "i" }]);
-                let spec = json!({ "nodeName": node, "containers": containers });
+                let spec = json!({ "nodeName": field, "containers": containers });
+                json!({ "metadata": metadata, "spec": spec })
+            }
+            Kind::Services => {
+                let spec = json!({ "type": field, "ports": [{ "port": 80 }] });
                 json!({ "metadata": metadata, "spec": spec })
             }
         }
@@ -84,10 +113,6 @@ fn color(value: &str) -> &str {
     word(value, 1)
 }
 
-fn node(value: &str) -> &str {
-    word(value, 2)
-}
-
 fn padding(value: &str) -> usize {
     word(value, 3).parse().unwrap()
 }
@@ -101,8 +126,14 @@ pub fn read(object: &Value) -> (String, String) {
     assert_eq!(metadata["labels"]["color"], color(&value), "{object}");
     let padded = metadata["annotations"]["padding"].as_str().unwrap().len();
     assert_eq!(padded, padding(&value), "{object}");
-    if let Some(name) = object["spec"]["nodeName"].as_str() {
-        assert_eq!(name, node(&value), "{object}");
+    let own = text(&metadata["name"]);
+    for kind in Kind::ALL {
+        let field = kind
+            .field()
+            .and_then(|field| object["spec"][field].as_str());
+        if let Some(found) = field {
+            assert_eq!(found, kind.field_of(&own, &value), "{object}");
+        }
     }
     let value = match metadata["deletionTimestamp"].is_null() {
         true => value,
@@ -119,7 +150,8 @@ pub struct Selection {
     namespace: Option<&'static str>,
     color: Option<&'static str>,
     is_other_color: bool,
-    node: Option<&'static str>,
+    /// What its field contains.
+    field: Option<&'static str>,
     name: Option<String>,
 }
 
@@ -130,7 +162,7 @@ impl Selection {
             namespace: None,
             color: None,
             is_other_color: false,
-            node: None,
+            field: None,
             name: None,
         }
     }
@@ -139,13 +171,18 @@ impl Selection {
     pub fn any(kind: Kind, random: &mut Random) -> Selection {
         let mut sometimes = |times| random.below(times) == 0;
         let (namespace, color, is_other_color) = (sometimes(3), sometimes(3), sometimes(4));
-        let (node, name) = (kind == Kind::Pods && sometimes(2), sometimes(6));
+        let (field, name) = (kind.field().is_some() && sometimes(2), sometimes(6));
+        let contents = if kind == Kind::Services {
+            &TYPES
+        } else {
+            &NODES
+        };
         Selection {
             kind,
             namespace: namespace.then(|| random.of(&NAMESPACES)),
             color: color.then(|| random.of(&COLORS)),
             is_other_color,
-            node: node.then(|| random.of(&NODES)),
+            field: field.then(|| random.of(contents)),
             name: name.then(|| format!("w{}-{}", random.below(6), random.below(4))),
         }
     }
@@ -162,7 +199,9 @@ impl Selection {
     pub fn path(&self) -> String {
         let mut path = format!("{}?watch=true", self.kind.path(self.namespace));
         let mut fields = Vec::new();
-        fields.extend(self.node.map(|node| format!("spec.nodeName%3D{node}")));
+        if let (Some(field), Some(content)) = (self.kind.field(), self.field) {
+            fields.push(format!("spec.{field}%3D{content}"));
+        }
         let name = self.name.as_ref();
         fields.extend(name.map(|name| format!("metadata.name%3D{name}")));
         if !fields.is_empty() {
@@ -183,6 +222,8 @@ impl Selection {
             && self
                 .color
                 .is_none_or(|wanted| (wanted == color(value)) != self.is_other_color)
-            && self.node.is_none_or(|wanted| wanted == node(value))
+            && self
+                .field
+                .is_none_or(|wanted| wanted == self.kind.field_of(name, value))
     }
 }

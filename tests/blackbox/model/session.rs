@@ -19,7 +19,7 @@ pub struct Common {
     /// Odd while the daemon is being restarted.
     pub restarts: AtomicU64,
     /// The version of the last write of each kind, 0 until known.
-    pub until: [AtomicU64; 2],
+    pub until: [AtomicU64; 3],
 }
 
 impl Common {
