@@ -136,6 +136,23 @@ const RULES: &[(&str, Rules)] = &[
         },
     ),
     (
+        "apiextensions.v1.CustomResourceDefinition",
+        Rules {
+            defaults: Some(defaults::apiextensions::customresourcedefinition),
+            ..NONE
+        },
+    ),
+    (
+        "apiregistration.v1.APIService",
+        Rules {
+            defaults: Some(defaults::apiregistration::apiservice),
+            create: Some(validation::apiregistration::validate_apiservice),
+            update: Some(validation::apiregistration::validate_apiservice_update),
+            status: Some(validation::apiregistration::validate_apiservice_status_update),
+            ..NONE
+        },
+    ),
+    (
         "apps.v1.ControllerRevision",
         Rules {
             create: Some(validation::workloads::validate_controllerrevision),
@@ -257,6 +274,16 @@ const RULES: &[(&str, Rules)] = &[
         "core.v1.Endpoints",
         Rules {
             defaults: Some(defaults::core::endpoints),
+            create: Some(validation::endpoints::validate_endpoints),
+            update: Some(validation::endpoints::validate_endpoints_update),
+            ..NONE
+        },
+    ),
+    (
+        "core.v1.Event",
+        Rules {
+            create: Some(validation::events::validate_event),
+            update: Some(validation::events::validate_event_update),
             ..NONE
         },
     ),
@@ -283,6 +310,26 @@ const RULES: &[(&str, Rules)] = &[
             create: Some(validation::nodes::validate_node),
             update: Some(validation::nodes::validate_node_update),
             status: Some(validation::nodes::validate_node_status_update),
+            ..NONE
+        },
+    ),
+    (
+        "core.v1.PersistentVolume",
+        Rules {
+            defaults: Some(defaults::storage::persistentvolume),
+            create: Some(validation::storage::validate_persistentvolume),
+            update: Some(validation::storage::validate_persistentvolume_update),
+            status: Some(validation::storage::validate_persistentvolume_status_update),
+            ..NONE
+        },
+    ),
+    (
+        "core.v1.PersistentVolumeClaim",
+        Rules {
+            defaults: Some(defaults::storage::persistentvolumeclaim),
+            create: Some(validation::storage::claims::validate_persistentvolumeclaim),
+            update: Some(validation::storage::claims::validate_persistentvolumeclaim_update),
+            status: Some(validation::storage::claims::validate_persistentvolumeclaim_status_update),
             ..NONE
         },
     ),
@@ -349,6 +396,8 @@ const RULES: &[(&str, Rules)] = &[
         "discovery.v1.EndpointSlice",
         Rules {
             defaults: Some(defaults::networking::endpointslice),
+            create: Some(validation::endpoints::validate_endpointslice),
+            update: Some(validation::endpoints::validate_endpointslice_update),
             ..NONE
         },
     ),
@@ -474,6 +523,59 @@ const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::scheduling::priorityclass),
             create: Some(validation::scheduling::validate_priorityclass),
             update: Some(validation::scheduling::validate_priorityclass_update),
+            ..NONE
+        },
+    ),
+    (
+        "storage.v1.CSIDriver",
+        Rules {
+            defaults: Some(defaults::storage::csidriver),
+            create: Some(validation::storage::validate_csidriver),
+            update: Some(validation::storage::validate_csidriver_update),
+            ..NONE
+        },
+    ),
+    (
+        "storage.v1.CSINode",
+        Rules {
+            create: Some(validation::storage::validate_csinode),
+            update: Some(validation::storage::validate_csinode_update),
+            ..NONE
+        },
+    ),
+    (
+        "storage.v1.CSIStorageCapacity",
+        Rules {
+            defaults: Some(defaults::storage::csistoragecapacity),
+            create: Some(validation::storage::validate_csistoragecapacity),
+            update: Some(validation::storage::validate_csistoragecapacity_update),
+            ..NONE
+        },
+    ),
+    (
+        "storage.v1.StorageClass",
+        Rules {
+            defaults: Some(defaults::storage::storageclass),
+            create: Some(validation::storage::validate_storageclass),
+            update: Some(validation::storage::validate_storageclass_update),
+            ..NONE
+        },
+    ),
+    (
+        "storage.v1.VolumeAttachment",
+        Rules {
+            defaults: Some(defaults::storage::volumeattachment),
+            create: Some(validation::storage::validate_volumeattachment),
+            update: Some(validation::storage::validate_volumeattachment_update),
+            status: Some(validation::storage::validate_volumeattachment_status_update),
+            ..NONE
+        },
+    ),
+    (
+        "storage.v1.VolumeAttributesClass",
+        Rules {
+            create: Some(validation::storage::validate_volumeattributesclass),
+            update: Some(validation::storage::validate_volumeattributesclass_update),
             ..NONE
         },
     ),
