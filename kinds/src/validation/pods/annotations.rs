@@ -7,6 +7,7 @@ use super::scheduling::validate_tolerations;
 use super::visit_containers;
 use super::volumes::files::validate_descending_path;
 use crate::validation::Faults;
+use crate::validation::go_json::{Expected, document_error};
 
 /// A pod that mirrors one of a node's files.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -51,12 +52,13 @@ fn validate_annotated_tolerations(given: &Field<'_>, faults: &mut Faults) {
     if text.is_empty() {
         return;
     }
-    match serde_json::from_str::<Value>(text) {
-        Ok(tolerations) => {
-            let place = given.member(TOLERATIONS);
-            validate_tolerations(&place.with_value(&tolerations), faults);
-        }
-        Err(error) => faults.push(given.invalid_value(TOLERATIONS, error.to_string())),
+    if let Some(wrong) = document_error(text.as_bytes(), Expected::List, "[]core.Toleration") {
+        faults.push(given.invalid_value(TOLERATIONS, wrong));
+        return;
+    }
+    if let Ok(tolerations) = serde_json::from_str::<Value>(text) {
+        let place = given.member(TOLERATIONS);
+        validate_tolerations(&place.with_value(&tolerations), faults);
     }
 }
 
