@@ -132,14 +132,53 @@ fn reference(value: &Value) -> Read<Value> {
 
 /// The name and the selector of a metric.
 fn metric(source: &Value, selector: &str) -> Read<Value> {
-    let found = member(source, selector)?;
-    if found.is_some_and(|found| !found.is_object()) {
-        return Err(Mistyped);
-    }
     Ok(structure(vec![
         ("name", Some(text(source, "metricName")?.into())),
-        ("selector", found.cloned()),
+        (
+            "selector",
+            member(source, selector)?.map(label_selector).transpose()?,
+        ),
     ]))
+}
+
+fn label_selector(value: &Value) -> Read<Value> {
+    let labels = match member(value, "matchLabels")? {
+        None => None,
+        Some(Value::Object(labels)) if labels.values().all(Value::is_string) => {
+            Some(Value::Object(labels.clone())).filter(|_| !labels.is_empty())
+        }
+        Some(_) => return Err(Mistyped),
+    };
+    let expressions = list(value, "matchExpressions", |value| {
+        let values = list(value, "values", |value| match value {
+            Value::String(_) => Ok(value.clone()),
+            _ => Err(Mistyped),
+        })?;
+        Ok(structure(vec![
+            ("key", Some(text(value, "key")?.into())),
+            ("operator", Some(text(value, "operator")?.into())),
+            ("values", values.filter(|values| values != &json!([]))),
+        ]))
+    })?;
+    Ok(structure(vec![
+        ("matchLabels", labels),
+        (
+            "matchExpressions",
+            expressions.filter(|values| values != &json!([])),
+        ),
+    ]))
+}
+
+/// A list, each item of which is read.
+fn list(value: &Value, name: &str, read: fn(&Value) -> Read<Value>) -> Read<Option<Value>> {
+    match member(value, name)? {
+        None => Ok(None),
+        Some(Value::Array(items)) => {
+            let items: Read<Vec<Value>> = items.iter().map(read).collect();
+            Ok(Some(items?.into()))
+        }
+        Some(_) => Err(Mistyped),
+    }
 }
 
 /// Reads a metric. `read` reads what it says of its source.
@@ -325,14 +364,7 @@ fn scaling_rules(value: &Value) -> Read<Value> {
         Some(_) => Some(text(value, "selectPolicy")?.into()),
         None => None,
     };
-    let policies = match member(value, "policies")? {
-        None => None,
-        Some(Value::Array(items)) => {
-            let items: Read<Vec<Value>> = items.iter().map(scaling_policy).collect();
-            Some(items?.into())
-        }
-        Some(_) => return Err(Mistyped),
-    };
+    let policies = list(value, "policies", scaling_policy)?;
     let window = int(value, "stabilizationWindowSeconds")?;
     Ok(structure(vec![
         ("stabilizationWindowSeconds", window.map(Value::from)),
