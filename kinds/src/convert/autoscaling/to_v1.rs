@@ -15,8 +15,7 @@ pub fn v2_to_v1(object: &mut Object) {
     let mut annotations = Vec::new();
     if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
         let metrics = take_list(spec, "metrics");
-        let utilization = metrics.iter().find(|metric| is_resource(metric, "cpu"));
-        let utilization = utilization.and_then(cpu_utilization).cloned();
+        let utilization = metrics.iter().find_map(cpu_utilization).cloned();
         if let Some(utilization) = utilization {
             spec.insert("targetCPUUtilizationPercentage".to_owned(), utilization);
         }
