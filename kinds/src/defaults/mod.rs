@@ -15,6 +15,7 @@ pub mod limits;
 pub mod networking;
 pub mod pods;
 pub mod rbac;
+pub mod resource;
 pub mod scheduling;
 pub mod storage;
 pub mod workloads;

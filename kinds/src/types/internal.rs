@@ -12,8 +12,16 @@ use super::TYPES;
 
 /// Names in Go that differ from those in JSON by more than their first letter. A name with a type
 /// in front is that of this type only.
-const NAMES: [(&str, &str); 48] = [
+const NAMES: [(&str, &str); 56] = [
     ("AzureDiskVolumeSource.diskURI", "DataDiskURI"),
+    ("DeviceAttribute.bool", "BoolValue"),
+    ("DeviceAttribute.bools", "BoolValues"),
+    ("DeviceAttribute.int", "IntValue"),
+    ("DeviceAttribute.ints", "IntValues"),
+    ("DeviceAttribute.string", "StringValue"),
+    ("DeviceAttribute.strings", "StringValues"),
+    ("DeviceAttribute.version", "VersionValue"),
+    ("DeviceAttribute.versions", "VersionValues"),
     ("GlusterfsPersistentVolumeSource.endpoints", "EndpointsName"),
     ("GlusterfsVolumeSource.endpoints", "EndpointsName"),
     ("RBDPersistentVolumeSource.image", "RBDImage"),

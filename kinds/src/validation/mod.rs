@@ -27,6 +27,7 @@ pub mod networking;
 pub mod nodes;
 pub mod pods;
 pub mod rbac;
+pub mod resource;
 pub mod scheduling;
 pub mod selectors;
 pub mod services;

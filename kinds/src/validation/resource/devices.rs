@@ -1,0 +1,263 @@
+//! What is refused of the devices of a slice.
+
+use api::field::Field;
+use api::names;
+use api::quantity::Quantity;
+use serde_json::Value;
+
+use super::names::validate_qualified;
+use super::slices::{names_text, validate_counter_set, validate_node_choice};
+use super::{validate_length, validate_unique};
+use crate::defaults::pods::resources::read;
+use crate::validation::Faults;
+use crate::validation::formats::report;
+use crate::validation::internal::invalid_struct;
+use crate::validation::selectors::validate_label_name;
+use crate::validation::texts::require_one_of;
+
+const MAX_ATTRIBUTES: usize = 32;
+const MAX_ATTRIBUTE_BYTES: usize = 64;
+const MAX_TAINTS: usize = 16;
+const MAX_CONSUMED: usize = 2;
+const MAX_CONDITIONS: usize = 4;
+const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
+
+/// The faults of a device.
+pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Faults) {
+    let name = device.member("name");
+    report(&name, names::dns_label(name.text()), faults);
+    let attributes = device.member("attributes");
+    let capacity = device.member("capacity");
+    let count = attributes.len() + capacity.len();
+    if count > MAX_ATTRIBUTES {
+        faults.push(device.invalid_value(
+            count,
+            format!(
+                "the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
+            ),
+        ));
+    }
+    for (name, attribute) in attributes.entries() {
+        validate_qualified(name, &attributes, faults);
+        validate_attribute(&attribute, faults);
+    }
+    let is_shared = device.member("allowMultipleAllocations").is_true();
+    for (name, amount) in capacity.entries() {
+        validate_qualified(name, &capacity, faults);
+        validate_policy(&amount, is_shared, faults);
+    }
+    let taints = device.member("taints");
+    if validate_length(&taints, MAX_TAINTS, faults) {
+        for taint in taints.items() {
+            validate_taint(&taint, faults);
+        }
+    }
+    let consumed = device.member("consumesCounters");
+    if validate_length(&consumed, MAX_CONSUMED, faults) {
+        for set in consumed.items() {
+            validate_counter_set(&set, "counterSet", faults);
+        }
+        validate_unique(&consumed, "counterSet", faults);
+    }
+    validate_nodes(device, has_own_nodes, faults);
+    validate_conditions(device, faults);
+}
+
+fn validate_attribute(attribute: &Field<'_>, faults: &mut Faults) {
+    match attribute.len() {
+        0 => faults.push(attribute.invalid_value("", "exactly one value must be specified")),
+        1 => {}
+        _ => {
+            let type_name = "resource.v1.DeviceAttribute";
+            let detail = "exactly one value must be specified";
+            faults.push(invalid_struct(attribute, type_name, detail));
+            return;
+        }
+    }
+    for name in ["string", "version"] {
+        let text = attribute.member(name);
+        if text.text().len() > MAX_ATTRIBUTE_BYTES {
+            faults.push(text.too_long(MAX_ATTRIBUTE_BYTES));
+        } else if name == "version" && text.is_set() && !is_semantic_version(text.text()) {
+            let detail = "must be a string compatible with semver.org spec 2.0.0";
+            faults.push(text.invalid(detail));
+        }
+    }
+}
+
+/// Whether a text is a version of semver.org 2.0.0.
+fn is_semantic_version(text: &str) -> bool {
+    let is_number = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_digit())
+            && (text.len() == 1 || !text.starts_with('0'))
+    };
+    let is_word = |text: &str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !text.is_empty() && text.bytes().all(is_letter)
+    };
+    let (text, build) = match text.split_once('+') {
+        Some((text, build)) => (text, Some(build)),
+        None => (text, None),
+    };
+    let (core, release) = match text.split_once('-') {
+        Some((core, release)) => (core, Some(release)),
+        None => (text, None),
+    };
+    let is_release = |part: &str| {
+        is_word(part) && (is_number(part) || !part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && release.is_none_or(|release| release.split('.').all(is_release))
+        && build.is_none_or(|build| build.split('.').all(is_word))
+}
+
+/// The faults of how much of a capacity can be asked for.
+fn validate_policy(amount: &Field<'_>, is_shared: bool, faults: &mut Faults) {
+    let policy = amount.member("requestPolicy");
+    if !policy.is_set() {
+        return;
+    }
+    if !is_shared {
+        faults.push(policy.forbidden("allowMultipleAllocations must be true"));
+        return;
+    }
+    let values = policy.member("validValues");
+    let range = policy.member("validRange");
+    if !values.is_empty() && range.is_set() {
+        faults.push(policy.forbidden(
+            "exactly one policy can be specified, cannot specify \"validValues\" and \
+             \"validRange\" at the same time",
+        ));
+        return;
+    }
+    let Some(most) = amount.member("value").value().and_then(read) else {
+        return;
+    };
+    let mut seen: Vec<Quantity> = Vec::new();
+    let mut doubles = Vec::new();
+    for value in values.items() {
+        let Some(quantity) = value.value().and_then(read) else {
+            continue;
+        };
+        if quantity > most {
+            let detail = format!("option is larger than capacity value: {most}");
+            faults.push(value.invalid_value(quantity.to_string(), detail));
+        }
+        if seen.contains(&quantity) {
+            doubles.push(value.duplicate());
+        }
+        seen.push(quantity);
+    }
+    faults.append(&mut doubles);
+    validate_range(&policy, most, faults);
+}
+
+fn validate_range(policy: &Field<'_>, most: Quantity, faults: &mut Faults) {
+    let range = policy.member("validRange");
+    let quantity = |field: &Field<'_>| field.value().and_then(read);
+    let (max_field, step_field) = (range.member("max"), range.member("step"));
+    let (Some(min), max) = (quantity(&range.member("min")), quantity(&max_field)) else {
+        return;
+    };
+    let default = quantity(&policy.member("default"));
+    if let Some(max) = max {
+        if min > max {
+            let detail = format!("min is larger than max: {max}");
+            faults.push(max_field.invalid_value(min.to_string(), detail));
+        }
+        if let Some(default) = default.filter(|default| *default > max) {
+            let detail = format!("default is more than max: {max}");
+            faults.push(max_field.invalid_value(default.to_string(), detail));
+        }
+    }
+    let Some(step) = quantity(&step_field) else {
+        return;
+    };
+    let one = min.plus(step);
+    if one > most {
+        let detail = format!("one step {one} is larger than capacity value: {most}");
+        faults.push(step_field.invalid_value(step.to_string(), detail));
+    }
+    for value in [default, max].into_iter().flatten() {
+        let (above, size) = (value.minus(min).milli_value(), step.milli_value());
+        if size != 0 && above % size != 0 {
+            faults.push(step_field.invalid_value(
+                value.to_string(),
+                format!("value is not a multiple of a given step ({step}) from ({min})"),
+            ));
+        }
+    }
+}
+
+fn validate_taint(taint: &Field<'_>, faults: &mut Faults) {
+    let key = taint.member("key");
+    validate_label_name(key.text(), &key, faults);
+    let value = taint.member("value");
+    report(&value, names::label_value(value.text()), faults);
+    require_one_of(&taint.member("effect"), &EFFECTS, faults);
+}
+
+/// A device says on which nodes it is if its slice does not.
+fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, faults: &mut Faults) {
+    let names = ["nodeName", "nodeSelector", "allNodes"];
+    if !has_own_nodes {
+        if names.iter().any(|name| device.member(name).is_set()) {
+            faults.push(device.invalid_value(
+                Value::Null,
+                "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
+                 `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
+            ));
+        }
+        return;
+    }
+    let found = validate_node_choice(device, &names, faults);
+    let one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+               `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
+    match found.len() {
+        0 => faults.push(device.required(one)),
+        1 => {}
+        _ => faults.push(device.invalid_value(names_text(&found), one)),
+    }
+}
+
+/// Conditions for the use of a device go together with those of its failure.
+fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
+    let good = device.member("bindingConditions");
+    let bad = device.member("bindingFailureConditions");
+    for list in [&good, &bad] {
+        validate_length(list, MAX_CONDITIONS, faults);
+    }
+    for (condition, index) in good.items().zip(0..) {
+        let mut before = good.list().iter().take(index);
+        if before.any(|other| Some(other) == condition.value()) {
+            faults.push(condition.duplicate());
+        }
+    }
+    for (condition, index) in bad.items().zip(0..) {
+        let mut before = bad.list().iter().take(index);
+        if before.any(|other| Some(other) == condition.value()) {
+            faults.push(condition.duplicate());
+        }
+        if good
+            .list()
+            .iter()
+            .any(|other| Some(other) == condition.value())
+        {
+            let detail = "bindingFailureConditions must not overlap with bindingConditions";
+            faults.push(condition.invalid(detail));
+        }
+    }
+    match (good.is_empty(), bad.is_empty()) {
+        (false, true) => faults.push(bad.invalid_value(
+            Value::Null,
+            "bindingFailureConditions are required to use bindingConditions",
+        )),
+        (true, false) => faults.push(good.invalid_value(
+            Value::Null,
+            "bindingConditions are required to use bindingFailureConditions",
+        )),
+        _ => {}
+    }
+}

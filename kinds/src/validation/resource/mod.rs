@@ -1,0 +1,143 @@
+//! What is refused of devices: their classes, claims of them, and slices of them. Expressions are
+//! not compiled.
+
+mod claims;
+mod classes;
+mod devices;
+mod names;
+mod slices;
+mod statuses;
+
+pub use claims::{
+    validate_resourceclaim, validate_resourceclaim_update, validate_resourceclaimtemplate,
+    validate_resourceclaimtemplate_update,
+};
+pub use classes::{validate_deviceclass, validate_deviceclass_update};
+pub use slices::{validate_resourceslice, validate_resourceslice_update};
+pub use statuses::validate_resourceclaim_status_update;
+
+use api::field::Field;
+use api::field_error::{FieldError, FieldErrorKind};
+
+use super::Faults;
+
+/// The limits on lists.
+const MAX_SELECTORS: usize = 32;
+const MAX_CONFIGS: usize = 32;
+const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
+const MAX_PARAMETERS_BYTES: usize = 10 * 1024;
+
+/// A list has at most so many items. If it has more, they are not checked. Returns whether they
+/// are.
+fn validate_length(list: &Field<'_>, most: usize, faults: &mut Faults) -> bool {
+    let fits = list.len() <= most;
+    if !fits {
+        faults.push(FieldError::new(
+            FieldErrorKind::TooMany,
+            list.path(),
+            &list.len().into(),
+            format!("must have at most {most} items"),
+        ));
+    }
+    fits
+}
+
+/// The faults of items of a list that must differ in this member. They are reported at the item.
+fn validate_unique(list: &Field<'_>, member: &str, faults: &mut Faults) {
+    let mut seen = Vec::new();
+    for (item, value) in list.items().zip(list.list()) {
+        let key = value.get(member).and_then(|key| key.as_str());
+        let key = key.unwrap_or_default();
+        if !key.is_empty() && seen.contains(&key) {
+            let shown = key.into();
+            faults.push(item.with_value(&shown).duplicate());
+        }
+        seen.push(key);
+    }
+}
+
+/// The faults of expressions that select devices.
+fn validate_selectors(selectors: &Field<'_>, faults: &mut Faults) {
+    if !validate_length(selectors, MAX_SELECTORS, faults) {
+        return;
+    }
+    for selector in selectors.items() {
+        let cel = selector.member("cel");
+        let expression = cel.member("expression");
+        if !cel.is_set() {
+            faults.push(cel.required(""));
+        } else if expression.text().len() > MAX_EXPRESSION_BYTES {
+            faults.push(expression.too_long(MAX_EXPRESSION_BYTES));
+        }
+    }
+}
+
+/// The faults of what is told to a driver.
+fn validate_opaque(configuration: &Field<'_>, faults: &mut Faults) {
+    let opaque = configuration.member("opaque");
+    if !opaque.is_set() {
+        faults.push(opaque.required(""));
+        return;
+    }
+    names::validate_driver(&opaque.member("driver"), faults);
+    let parameters = opaque.member("parameters");
+    if parameters.is_set() {
+        validate_parameters(&parameters, faults);
+    } else {
+        faults.push(parameters.required(""));
+    }
+}
+
+/// The faults of an object that only a driver understands. It is not shown.
+fn validate_parameters(parameters: &Field<'_>, faults: &mut Faults) {
+    let bytes = parameters.value().map(|value| value.to_string().len());
+    if bytes.is_some_and(|bytes| bytes > MAX_PARAMETERS_BYTES) {
+        faults.push(parameters.too_long(MAX_PARAMETERS_BYTES));
+    } else if parameters.value().is_none_or(|value| !value.is_object()) {
+        faults.push(parameters.invalid_value("<value omitted>", "must be a valid JSON object"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::resource as defaults;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/resource.json");
+        check(cases, |path| match path.rsplit('/').next() {
+            Some("deviceclasses") => Functions {
+                defaults: None,
+                create: validate_deviceclass,
+                update: Some(validate_deviceclass_update),
+            },
+            Some("resourceclaims") => Functions {
+                defaults: Some(defaults::resourceclaim),
+                create: validate_resourceclaim,
+                update: Some(validate_resourceclaim_update),
+            },
+            Some("resourceclaimtemplates") => Functions {
+                defaults: Some(defaults::resourceclaimtemplate),
+                create: validate_resourceclaimtemplate,
+                update: Some(validate_resourceclaimtemplate_update),
+            },
+            _ => Functions {
+                defaults: Some(defaults::resourceslice),
+                create: validate_resourceslice,
+                update: Some(validate_resourceslice_update),
+            },
+        });
+    }
+
+    #[test]
+    fn answers_to_statuses_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/resource_status.json");
+        check(cases, |_| Functions {
+            defaults: Some(defaults::resourceclaim),
+            create: validate_resourceclaim,
+            update: Some(validate_resourceclaim_status_update),
+        });
+    }
+}

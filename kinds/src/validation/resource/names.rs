@@ -1,0 +1,138 @@
+//! Names of drivers, pools, attributes and requests.
+
+use api::field::Field;
+use api::names;
+
+use crate::validation::Faults;
+use crate::validation::formats::{c_identifier, require_text};
+use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
+
+const MAX_DOMAIN: usize = 63;
+const MAX_IDENTIFIER: usize = 32;
+const MAX_POOL_NAME: usize = 253;
+
+/// The faults of the name of a driver.
+pub fn validate_driver(driver: &Field<'_>, faults: &mut Faults) {
+    validate_csi_driver_name(driver, faults);
+}
+
+/// The faults of the name of a pool: subdomains with slashes between them.
+pub fn validate_pool(pool: &Field<'_>, faults: &mut Faults) {
+    if !require_text(pool, faults) {
+        return;
+    }
+    if pool.text().len() > MAX_POOL_NAME {
+        faults.push(pool.too_long(MAX_POOL_NAME));
+    }
+    for part in pool.text().split('/') {
+        for message in names::dns_subdomain(part) {
+            faults.push(pool.invalid_value(part, message));
+        }
+    }
+}
+
+/// The faults of the name of an attribute or a capacity: an identifier that may have a domain in
+/// front. They are reported at the map.
+pub fn validate_qualified(name: &str, place: &Field<'_>, faults: &mut Faults) {
+    let mut parts = name.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(identifier), None, _) => validate_identifier(identifier, place, faults),
+        (Some(domain), Some(identifier), None) => {
+            if domain.is_empty() {
+                faults.push(place.invalid_value("", "the domain must not be empty"));
+            } else {
+                validate_domain(domain, place, faults);
+            }
+            if identifier.is_empty() {
+                faults.push(place.invalid_value("", "the name must not be empty"));
+            } else {
+                validate_identifier(identifier, place, faults);
+            }
+        }
+        // Kubernetes accepts more parts.
+        _ => {}
+    }
+}
+
+fn validate_domain(domain: &str, place: &Field<'_>, faults: &mut Faults) {
+    if domain.len() > MAX_DOMAIN {
+        faults.push(place.too_long(MAX_DOMAIN));
+    }
+    for message in names::dns_subdomain(&domain.to_lowercase()) {
+        faults.push(place.invalid_value(domain, message));
+    }
+}
+
+fn validate_identifier(identifier: &str, place: &Field<'_>, faults: &mut Faults) {
+    if identifier.len() > MAX_IDENTIFIER {
+        faults.push(place.too_long(MAX_IDENTIFIER));
+    }
+    for message in c_identifier(identifier) {
+        faults.push(place.invalid_value(identifier, message));
+    }
+}
+
+/// The faults of the name of an attribute that has a domain.
+pub fn validate_fully_qualified(attribute: &Field<'_>, faults: &mut Faults) {
+    validate_qualified(attribute.text(), attribute, faults);
+    if !attribute.text().contains('/') {
+        let detail = "a fully qualified name must be a domain and a name separated by a slash";
+        faults.push(attribute.invalid(detail));
+    }
+}
+
+/// The names of a claim's requests, and of those below them.
+pub struct Requests<'c> {
+    names: Vec<(&'c str, Vec<&'c str>)>,
+}
+
+impl<'c> Requests<'c> {
+    /// The requests in a list.
+    pub fn of(requests: &Field<'c>) -> Requests<'c> {
+        fn name(value: &serde_json::Value) -> &str {
+            let name = value.get("name").and_then(|name| name.as_str());
+            name.unwrap_or_default()
+        }
+        let below = |request: &'c serde_json::Value| {
+            let list = request
+                .get("firstAvailable")
+                .and_then(|list| list.as_array());
+            list.into_iter().flatten().map(name).collect()
+        };
+        let list = requests.list().iter();
+        Requests {
+            names: list
+                .map(|request| (name(request), below(request)))
+                .collect(),
+        }
+    }
+
+    fn has(&self, text: &str) -> bool {
+        let (request, below) = match text.split_once('/') {
+            Some((request, below)) => (request, Some(below)),
+            None => (text, None),
+        };
+        self.names.iter().any(|(name, names)| {
+            *name == request && below.is_none_or(|below| names.contains(&below))
+        })
+    }
+
+    /// The faults of a text that names one of them.
+    pub fn validate(&self, text: &Field<'_>, faults: &mut Faults) {
+        let parts = text.text().split('/');
+        if parts.clone().count() <= 2 {
+            for part in parts {
+                for message in names::dns_label(part) {
+                    faults.push(text.invalid_value(part, message));
+                }
+            }
+        }
+        if !self.has(text.text()) {
+            faults.push(text.invalid_value(
+                text.text(),
+                "must be the name of a request in the claim or the name of a request and a \
+                 subrequest separated by '/'",
+            ));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What is refused of the statuses of claims of devices.
+
+use api::field::Field;
+use api::field_error::go_quote;
+use api::names;
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::claims::validate_references;
+use super::names::{Requests, validate_driver, validate_pool};
+use super::{MAX_CONFIGS, validate_length, validate_opaque, validate_parameters, validate_unique};
+use crate::validation::addresses::parse_address;
+use crate::validation::formats::{report, require_text};
+use crate::validation::internal::invalid_struct;
+use crate::validation::pods::scheduling::validate_node_selector;
+use crate::validation::texts::require_one_of;
+use crate::validation::{Faults, conditions};
+
+const MAX_CONSUMERS: usize = 256;
+const MAX_RESULTS: usize = 32;
+const MAX_INTERFACE_NAME: usize = 256;
+const MAX_HARDWARE_ADDRESS: usize = 128;
+const SOURCES: [&str; 2] = ["FromClaim", "FromClass"];
+
+/// The faults of a change to the status of a claim.
+pub fn validate_resourceclaim_status_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let status = Field::of(object, "status");
+    let allocation = status.member("allocation");
+    validate_consumers(&status, &mut faults);
+    validate_allocated_devices(&status, &mut faults);
+    let before = Field::of(stored, "status");
+    let before = before.member("allocation");
+    if allocation.is_set() && before.is_set() {
+        if allocation.value() != before.value() {
+            let type_name = "resource.v1.AllocationResult";
+            faults.push(invalid_struct(&allocation, type_name, "field is immutable"));
+        }
+    } else if allocation.is_set() {
+        let spec = Field::of(object, "spec");
+        let devices = spec.member("devices");
+        let requests = devices.member("requests");
+        validate_allocation(&allocation, &Requests::of(&requests), &mut faults);
+    }
+    faults
+}
+
+fn validate_consumers(status: &Field<'_>, faults: &mut Faults) {
+    let consumers = status.member("reservedFor");
+    if validate_length(&consumers, MAX_CONSUMERS, faults) {
+        for consumer in consumers.items() {
+            for name in ["resource", "name", "uid"] {
+                require_text(&consumer.member(name), faults);
+            }
+        }
+        validate_unique(&consumers, "uid", faults);
+    }
+    if !consumers.is_empty() && !status.member("allocation").is_set() {
+        faults.push(consumers.forbidden("may not be specified when `allocated` is not set"));
+    }
+}
+
+fn validate_allocation(allocation: &Field<'_>, known: &Requests<'_>, faults: &mut Faults) {
+    let devices = allocation.member("devices");
+    let results = devices.member("results");
+    if validate_length(&results, MAX_RESULTS, faults) {
+        for result in results.items() {
+            known.validate(&result.member("request"), faults);
+            validate_driver(&result.member("driver"), faults);
+            validate_pool(&result.member("pool"), faults);
+            let device = result.member("device");
+            report(&device, names::dns_label(device.text()), faults);
+        }
+    }
+    let configurations = devices.member("config");
+    if validate_length(&configurations, 2 * MAX_CONFIGS, faults) {
+        for configuration in configurations.items() {
+            require_one_of(&configuration.member("source"), &SOURCES, faults);
+            validate_references(&configuration.member("requests"), known, faults);
+            validate_opaque(&configuration, faults);
+        }
+    }
+    let selector = allocation.member("nodeSelector");
+    if selector.is_set() {
+        validate_node_selector(&selector, faults);
+    }
+}
+
+/// The members by which a device is known, as faults show them.
+fn identity(device: &Value) -> Value {
+    let text = |name: &str| device.get(name).cloned().unwrap_or_else(|| "".into());
+    json!([
+        text("driver"),
+        text("pool"),
+        text("device"),
+        text("shareID")
+    ])
+}
+
+/// An identity in the order of Go.
+fn identity_json(identity: &Value) -> String {
+    let text = |index: usize| identity.get(index).unwrap_or(&Value::Null);
+    format!(
+        "{{\"Driver\":{},\"Pool\":{},\"Device\":{},\"ShareID\":{}}}",
+        text(0),
+        text(1),
+        text(2),
+        text(3)
+    )
+}
+
+fn validate_allocated_devices(status: &Field<'_>, faults: &mut Faults) {
+    let allocation = status.member("allocation");
+    let allocated = allocation.member("devices");
+    let results = allocated.member("results");
+    let allocated: Vec<Value> = results.list().iter().map(identity).collect();
+    let devices = status.member("devices");
+    for (device, value) in devices.items().zip(devices.list()) {
+        let identity = identity(value);
+        if !allocated.contains(&identity) {
+            let mut fault = device.invalid("must be an allocated device in the claim");
+            fault.value = identity_json(&identity);
+            faults.push(fault);
+        }
+        conditions::validate_conditions(&device.member("conditions"), faults);
+        let data = device.member("data");
+        if data.is_set() {
+            validate_parameters(&data, faults);
+        }
+        validate_network(&device.member("networkData"), faults);
+    }
+    let mut seen = Vec::new();
+    for (device, value) in devices.items().zip(devices.list()) {
+        let identity = identity(value);
+        if seen.contains(&identity) {
+            let mut fault = device.duplicate();
+            fault.value = identity_json(&identity);
+            faults.push(fault);
+        }
+        seen.push(identity);
+    }
+}
+
+fn validate_network(network: &Field<'_>, faults: &mut Faults) {
+    let limits = [
+        ("interfaceName", MAX_INTERFACE_NAME),
+        ("hardwareAddress", MAX_HARDWARE_ADDRESS),
+    ];
+    for (name, most) in limits {
+        let text = network.member(name);
+        if text.text().len() > most {
+            faults.push(text.too_long(most));
+        }
+    }
+    let addresses = network.member("ips");
+    for address in addresses.items() {
+        validate_interface_address(&address, faults);
+    }
+    for (address, index) in addresses.items().zip(0..) {
+        let mut before = addresses.list().iter().take(index);
+        if before.any(|other| Some(other) == address.value()) {
+            faults.push(address.duplicate());
+        }
+    }
+}
+
+/// An address with the length of its network's prefix. It has one form only.
+fn validate_interface_address(field: &Field<'_>, faults: &mut Faults) {
+    let parts = field.text().split_once('/');
+    let parsed = parts.and_then(|(address, length)| {
+        let address = parse_address(address)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let length: u8 = length.parse().ok().filter(|length| *length <= most)?;
+        Some(format!("{address}/{length}"))
+    });
+    match parsed {
+        None => {
+            faults.push(field.invalid(
+                "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)",
+            ))
+        }
+        Some(canonical) if canonical != field.text() => {
+            let shown = go_quote(&canonical);
+            faults.push(field.invalid(format!("must be in canonical form ({shown})")));
+        }
+        Some(_) => {}
+    }
+}
