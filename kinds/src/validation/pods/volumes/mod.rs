@@ -16,6 +16,7 @@ use super::fields::{report_text, require_supported, validate_annotations};
 use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::selectors::validate_labels;
+use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
 
 /// What checks the members of one type of volume.
 type Rule = fn(&Field<'_>, &mut Faults);
@@ -217,6 +218,7 @@ fn validate_ephemeral(source: &Field<'_>, faults: &mut Faults) {
         return;
     }
     validate_template_metadata(&template.member("metadata"), faults);
+    validate_persistent_volume_claim_spec(&template.member("spec"), faults);
 }
 
 /// Nothing of an image depends on itself alone.
