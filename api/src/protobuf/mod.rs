@@ -35,7 +35,8 @@ fn malformed(what: impl std::fmt::Display) -> ProtobufError {
     ProtobufError::Malformed(what.to_string())
 }
 
-/// Reads an object or options whose kinds the schema has. Missing kind and version are set to the expected ones.
+/// Reads an object or options whose kinds the schema has. Missing kind and version are set to the
+/// expected ones.
 ///
 /// # Errors
 /// [`ProtobufError`]

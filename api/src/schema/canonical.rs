@@ -39,7 +39,8 @@ impl Schema {
         }
     }
 
-    /// Adds the structs that Go has without being given any, so that what they lack can be filled in.
+    /// Adds the structs that Go has without being given any, so that what they lack can be filled
+    /// in.
     pub fn add_structs(&self, id: StructId, members: &mut Members) {
         let Some(of) = self.get(id) else {
             return;

@@ -33,10 +33,9 @@
 //! | `default=TCP` | the value that counts if none is given |
 //! | `discriminator` | it says which other field is set |
 //!
-//! `inline` instead of a name means the fields of another struct, which is a message with this number
-//! in protobuf. Types are written as in
-//! Go, with the package in front if it is another one: `*int32`, `[]core.v1.Container`,
-//! `map[string]quantity`.
+//! `inline` instead of a name means the fields of another struct, which is a message with this
+//! number in protobuf. Types are written as in Go, with the package in front if it is another one:
+//! `*int32`, `[]core.v1.Container`, `map[string]quantity`.
 
 use std::collections::HashMap;
 

@@ -52,8 +52,8 @@ impl Document {
         Ok(decoded.object)
     }
 
-    /// The body as text. Protobuf becomes JSON by the schema of its kind, with this version and kind
-    /// unless it names others.
+    /// The body as text. Protobuf becomes JSON by the schema of its kind, with this version and
+    /// kind unless it names others.
     pub(super) fn into_text(
         self,
         version: &str,

@@ -1,65 +1,10 @@
-//! What is filled in and refused of each kind: the functions of [`crate::defaults`] and
-//! [`crate::validation`], by the type of its objects.
+//! Kinds of all other groups.
 
-use api::field_error::FieldError;
-use api::object::Object;
-use api::resource::ResourceDefinition;
+use super::{NONE, Rules};
+use crate::{defaults, validation};
 
-use crate::{defaults, special, validation};
-
-type Check = fn(&Object) -> Vec<FieldError>;
-type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
-
-/// The functions of a kind.
-#[derive(Clone, Copy)]
-struct Rules {
-    defaults: Option<fn(&mut Object)>,
-    prepare_create: Option<fn(&mut Object)>,
-    prepare_update: Option<fn(&mut Object, &Object)>,
-    create: Option<Check>,
-    update: Option<CheckOfChange>,
-    status: Option<CheckOfChange>,
-    approval: Option<CheckOfChange>,
-}
-
-/// A row with the functions of its kind, where it has none of its own.
-pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
-    let rules = of(row.object_type.name);
-    row.defaults = row.defaults.or(rules.defaults);
-    row.create.prepare = row.create.prepare.or(rules.prepare_create);
-    row.create.validate = row.create.validate.or(rules.create);
-    row.update.prepare = row.update.prepare.or(rules.prepare_update);
-    row.update.validate = row.update.validate.or(rules.update);
-    for part in &mut row.subresources {
-        let check = match part.name.as_str() {
-            "status" => rules.status,
-            "approval" => rules.approval,
-            _ => None,
-        };
-        part.update.validate = part.update.validate.or(check);
-    }
-    row
-}
-
-/// The functions of the kind with this type. A version with a form of its own is only filled in; it
-/// is checked as the one in which objects are cached.
-fn of(object_type: &str) -> Rules {
-    let mut table = RULES.iter();
-    let found = table.find(|(name, _)| *name == object_type);
-    found.map_or(NONE, |(_, rules)| *rules)
-}
-
-const NONE: Rules = Rules {
-    defaults: None,
-    prepare_create: None,
-    prepare_update: None,
-    create: None,
-    update: None,
-    status: None,
-    approval: None,
-};
-
-const RULES: &[(&str, Rules)] = &[
+/// The functions of each kind, by the type of its objects.
+pub(super) const RULES: &[(&str, Rules)] = &[
     (
         "admissionregistration.v1.MutatingAdmissionPolicy",
         Rules {
@@ -153,93 +98,6 @@ const RULES: &[(&str, Rules)] = &[
         },
     ),
     (
-        "apps.v1.ControllerRevision",
-        Rules {
-            create: Some(validation::workloads::validate_controllerrevision),
-            update: Some(validation::workloads::validate_controllerrevision_update),
-            ..NONE
-        },
-    ),
-    (
-        "apps.v1.DaemonSet",
-        Rules {
-            defaults: Some(defaults::workloads::daemonset),
-            create: Some(validation::workloads::validate_daemonset),
-            update: Some(validation::workloads::validate_daemonset_update),
-            status: Some(validation::workloads::validate_daemonset_status_update),
-            prepare_create: Some(defaults::workloads::prepare_daemonset_create),
-            prepare_update: Some(defaults::workloads::prepare_daemonset_update),
-            ..NONE
-        },
-    ),
-    (
-        "apps.v1.Deployment",
-        Rules {
-            defaults: Some(defaults::workloads::deployment),
-            create: Some(validation::workloads::validate_deployment),
-            update: Some(validation::workloads::validate_deployment_update),
-            status: Some(validation::workloads::validate_deployment_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "apps.v1.ReplicaSet",
-        Rules {
-            defaults: Some(defaults::workloads::replicaset),
-            create: Some(validation::workloads::validate_replicaset),
-            update: Some(validation::workloads::validate_replicaset_update),
-            status: Some(validation::workloads::validate_replicaset_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "apps.v1.StatefulSet",
-        Rules {
-            defaults: Some(defaults::workloads::statefulset),
-            create: Some(validation::workloads::validate_statefulset),
-            update: Some(validation::workloads::validate_statefulset_update),
-            status: Some(validation::workloads::validate_statefulset_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "autoscaling.v1.HorizontalPodAutoscaler",
-        Rules {
-            defaults: Some(defaults::autoscaling::horizontalpodautoscaler_v1),
-            ..NONE
-        },
-    ),
-    (
-        "autoscaling.v2.HorizontalPodAutoscaler",
-        Rules {
-            defaults: Some(defaults::autoscaling::horizontalpodautoscaler),
-            create: Some(validation::autoscaling::validate_horizontalpodautoscaler),
-            update: Some(validation::autoscaling::validate_horizontalpodautoscaler_update),
-            status: Some(validation::autoscaling::validate_horizontalpodautoscaler_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "batch.v1.CronJob",
-        Rules {
-            defaults: Some(defaults::batch::cronjob),
-            create: Some(validation::batch::validate_cronjob),
-            update: Some(validation::batch::validate_cronjob_update),
-            ..NONE
-        },
-    ),
-    (
-        "batch.v1.Job",
-        Rules {
-            defaults: Some(defaults::batch::job),
-            create: Some(validation::batch::validate_job),
-            update: Some(validation::batch::validate_job_update),
-            status: Some(validation::batch::validate_job_status_update),
-            prepare_create: Some(defaults::batch::prepare_job_create),
-            ..NONE
-        },
-    ),
-    (
         "certificates.v1.CertificateSigningRequest",
         Rules {
             create: Some(validation::certificates::validate_certificatesigningrequest),
@@ -259,136 +117,6 @@ const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::core::lease),
             create: Some(validation::leases::validate_lease),
             update: Some(validation::leases::validate_lease_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.ConfigMap",
-        Rules {
-            create: Some(validation::core::validate_configmap),
-            update: Some(validation::core::validate_configmap_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Endpoints",
-        Rules {
-            defaults: Some(defaults::core::endpoints),
-            create: Some(validation::endpoints::validate_endpoints),
-            update: Some(validation::endpoints::validate_endpoints_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Event",
-        Rules {
-            create: Some(validation::events::validate_event),
-            update: Some(validation::events::validate_event_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.LimitRange",
-        Rules {
-            defaults: Some(defaults::limits::limitrange),
-            create: Some(validation::limits::validate_limitrange),
-            update: Some(validation::limits::validate_limitrange_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Namespace",
-        Rules {
-            create: Some(validation::core::validate_namespace),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Node",
-        Rules {
-            defaults: Some(defaults::core::node),
-            create: Some(validation::nodes::validate_node),
-            update: Some(validation::nodes::validate_node_update),
-            status: Some(validation::nodes::validate_node_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.PersistentVolume",
-        Rules {
-            defaults: Some(defaults::storage::persistentvolume),
-            create: Some(validation::storage::validate_persistentvolume),
-            update: Some(validation::storage::validate_persistentvolume_update),
-            status: Some(validation::storage::validate_persistentvolume_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.PersistentVolumeClaim",
-        Rules {
-            defaults: Some(defaults::storage::persistentvolumeclaim),
-            create: Some(validation::storage::claims::validate_persistentvolumeclaim),
-            update: Some(validation::storage::claims::validate_persistentvolumeclaim_update),
-            status: Some(validation::storage::claims::validate_persistentvolumeclaim_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Pod",
-        Rules {
-            defaults: Some(defaults::pods::pod),
-            create: Some(validation::pods::validate_pod),
-            update: Some(validation::pods::update::validate_pod_update),
-            status: Some(validation::pods::status::validate_pod_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.PodTemplate",
-        Rules {
-            defaults: Some(defaults::workloads::podtemplate),
-            create: Some(validation::workloads::validate_podtemplate),
-            update: Some(validation::workloads::validate_podtemplate_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.ReplicationController",
-        Rules {
-            defaults: Some(defaults::workloads::replicationcontroller),
-            create: Some(validation::workloads::validate_replicationcontroller),
-            update: Some(validation::workloads::validate_replicationcontroller_update),
-            status: Some(validation::workloads::validate_replicationcontroller_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.ResourceQuota",
-        Rules {
-            create: Some(validation::limits::validate_resourcequota),
-            update: Some(validation::limits::validate_resourcequota_update),
-            status: Some(validation::limits::validate_resourcequota_status_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Secret",
-        Rules {
-            defaults: Some(defaults::core::secret),
-            create: Some(validation::core::validate_secret),
-            update: Some(validation::core::validate_secret_update),
-            ..NONE
-        },
-    ),
-    (
-        "core.v1.Service",
-        Rules {
-            defaults: Some(defaults::core::service),
-            create: Some(validation::services::validate_service),
-            update: Some(validation::services::validate_service_update),
-            status: Some(validation::services::validate_service_status_update),
-            prepare_create: Some(special::services::prepare_create),
-            prepare_update: Some(special::services::prepare_update),
             ..NONE
         },
     ),
@@ -471,15 +199,6 @@ const RULES: &[(&str, Rules)] = &[
         Rules {
             create: Some(validation::scheduling::validate_runtimeclass),
             update: Some(validation::scheduling::validate_runtimeclass_update),
-            ..NONE
-        },
-    ),
-    (
-        "policy.v1.PodDisruptionBudget",
-        Rules {
-            create: Some(validation::disruption::validate_poddisruptionbudget),
-            update: Some(validation::disruption::validate_poddisruptionbudget_update),
-            status: Some(validation::disruption::validate_poddisruptionbudget_status_update),
             ..NONE
         },
     ),

@@ -1,0 +1,61 @@
+//! What is filled in and refused of each kind: the functions of [`crate::defaults`] and
+//! [`crate::validation`], by the type of its objects.
+
+mod others;
+mod workloads;
+
+use api::field_error::FieldError;
+use api::object::Object;
+use api::resource::ResourceDefinition;
+
+type Check = fn(&Object) -> Vec<FieldError>;
+type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
+
+/// The functions of a kind.
+#[derive(Clone, Copy)]
+struct Rules {
+    defaults: Option<fn(&mut Object)>,
+    prepare_create: Option<fn(&mut Object)>,
+    prepare_update: Option<fn(&mut Object, &Object)>,
+    create: Option<Check>,
+    update: Option<CheckOfChange>,
+    status: Option<CheckOfChange>,
+    approval: Option<CheckOfChange>,
+}
+
+/// A row with the functions of its kind, where it has none of its own.
+pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
+    let rules = of(row.object_type.name);
+    row.defaults = row.defaults.or(rules.defaults);
+    row.create.prepare = row.create.prepare.or(rules.prepare_create);
+    row.create.validate = row.create.validate.or(rules.create);
+    row.update.prepare = row.update.prepare.or(rules.prepare_update);
+    row.update.validate = row.update.validate.or(rules.update);
+    for part in &mut row.subresources {
+        let check = match part.name.as_str() {
+            "status" => rules.status,
+            "approval" => rules.approval,
+            _ => None,
+        };
+        part.update.validate = part.update.validate.or(check);
+    }
+    row
+}
+
+/// The functions of the kind with this type. A version with a form of its own is only filled in; it
+/// is checked as the one in which objects are cached.
+fn of(object_type: &str) -> Rules {
+    let mut table = workloads::RULES.iter().chain(others::RULES);
+    let found = table.find(|(name, _)| *name == object_type);
+    found.map_or(NONE, |(_, rules)| *rules)
+}
+
+const NONE: Rules = Rules {
+    defaults: None,
+    prepare_create: None,
+    prepare_update: None,
+    create: None,
+    update: None,
+    status: None,
+    approval: None,
+};
