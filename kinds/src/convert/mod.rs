@@ -1,7 +1,7 @@
 //! Objects that are served in more than one version.
 //!
-//! This folder owns pure functions that turn an object of one version into that of another. What is
-//! stored is of the newest one.
+//! This folder owns pure functions that turn an object of one version into that of another. Objects
+//! are stored in one of them.
 
 pub mod autoscaling;
 pub mod events;

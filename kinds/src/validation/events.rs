@@ -1,5 +1,5 @@
-//! What is refused of Events. Both of their versions have the same faults but for a few; paths are
-//! those of the older version.
+//! What is refused of Events. Those of `events.k8s.io` have more rules. All are checked in the form
+//! of the core group, in which they are stored, and paths are of that form but for one.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -14,52 +14,23 @@ use super::internal::internal_json;
 const MAX_TEXT: usize = 128;
 const MAX_MESSAGE: usize = 1024;
 const OTHER_NAMESPACE: &str = "does not match event.namespace";
+const CORE_REPORTER: &str = "reportingComponent";
+const EVENTS_REPORTER: &str = "reportingController";
 const REFERENCE: &str = "core.v1.ObjectReference";
-
-/// The names of fields in a version.
-struct Names {
-    involved: &'static str,
-    message: &'static str,
-    source: &'static str,
-    first: &'static str,
-    last: &'static str,
-    count: &'static str,
-    controller: &'static str,
-}
-
-const CORE: Names = Names {
-    involved: "involvedObject",
-    message: "message",
-    source: "source",
-    first: "firstTimestamp",
-    last: "lastTimestamp",
-    count: "count",
-    controller: "reportingComponent",
-};
-
-const EVENTS: Names = Names {
-    involved: "regarding",
-    message: "note",
-    source: "deprecatedSource",
-    first: "deprecatedFirstTimestamp",
-    last: "deprecatedLastTimestamp",
-    count: "deprecatedCount",
-    controller: "reportingController",
-};
 
 /// The faults of an Event of the core group.
 pub fn validate_event(object: &Object) -> Faults {
-    validate(object, &CORE)
+    validate(object, CORE_REPORTER)
 }
 
 /// The faults of a change to an Event of the core group.
 pub fn validate_event_update(object: &Object, _stored: &Object) -> Faults {
-    validate(object, &CORE)
+    validate(object, CORE_REPORTER)
 }
 
 /// The faults of an Event of `events.k8s.io`.
 pub fn validate_events_event(object: &Object) -> Faults {
-    let mut faults = validate(object, &EVENTS);
+    let mut faults = validate(object, EVENTS_REPORTER);
     validate_series(object, &mut faults);
     let time = Field::of(object, "eventTime");
     if !time.is_set() {
@@ -70,34 +41,31 @@ pub fn validate_events_event(object: &Object) -> Faults {
         let why = format!("has invalid value: {}", kind.text());
         faults.push(kind.invalid_value("", why));
     }
-    let old = [
-        ("firstTimestamp", EVENTS.first),
-        ("lastTimestamp", EVENTS.last),
-    ];
-    let is_set = |name: &str| object.0.get(name).is_some_and(|value| !value.is_null());
-    for (path, name) in old {
-        if is_set(name) {
-            faults.push(FieldError::invalid(path, "", "needs to be unset"));
+    let is_unset = "needs to be unset";
+    for name in ["firstTimestamp", "lastTimestamp"] {
+        let time = Field::of(object, name);
+        if time.is_set() {
+            faults.push(time.invalid_value("", is_unset));
         }
     }
-    let count = Field::of(object, EVENTS.count);
+    let count = Field::of(object, "count");
     if count.int().unwrap_or_default() != 0 {
-        faults.push(FieldError::invalid("count", "", "needs to be unset"));
+        faults.push(count.invalid_value("", is_unset));
     }
-    let source = Field::of(object, EVENTS.source);
+    let source = Field::of(object, "source");
     let parts = ["component", "host"];
     if parts
         .iter()
         .any(|part| !source.member(part).text().is_empty())
     {
-        faults.push(FieldError::invalid("source", "", "needs to be unset"));
+        faults.push(source.invalid_value("", is_unset));
     }
     faults
 }
 
 /// The faults of a change to an Event of `events.k8s.io`. Only its series changes.
 pub fn validate_events_event_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate(object, &EVENTS);
+    let mut faults = validate(object, EVENTS_REPORTER);
     if object.0.get("series") != stored.0.get("series") {
         validate_series(object, &mut faults);
     }
@@ -105,11 +73,11 @@ pub fn validate_events_event_update(object: &Object, stored: &Object) -> Faults 
     faults
 }
 
-/// The rules of the older version.
-fn validate(object: &Object, names_of: &Names) -> Faults {
+/// The rules of both versions, which have different names for what reports.
+fn validate(object: &Object, reporter: &str) -> Faults {
     let mut faults = Faults::new();
     let namespace = object.namespace();
-    let involved = Field::named("involvedObject", object.0.get(names_of.involved));
+    let involved = Field::of(object, "involvedObject");
     let involved = involved.member("namespace");
     let is_new = Field::of(object, "eventTime").is_set();
     let is_right = match (involved.text(), is_new) {
@@ -122,15 +90,15 @@ fn validate(object: &Object, names_of: &Names) -> Faults {
         faults.push(involved.invalid_value(involved.text(), OTHER_NAMESPACE));
     }
     if is_new {
-        validate_reporter(object, names_of, &mut faults);
+        validate_reporter(object, reporter, &mut faults);
     }
     let wrong = names::dns_subdomain(namespace).into_iter();
     faults.extend(wrong.map(|message| FieldError::invalid("namespace", namespace, message)));
     faults
 }
 
-fn validate_reporter(object: &Object, names_of: &Names, faults: &mut Faults) {
-    let controller = Field::of(object, names_of.controller);
+fn validate_reporter(object: &Object, reporter: &str, faults: &mut Faults) {
+    let controller = Field::named(reporter, object.0.get(CORE_REPORTER));
     if controller.text().is_empty() {
         faults.push(controller.required(""));
     }
@@ -146,8 +114,7 @@ fn validate_reporter(object: &Object, names_of: &Names, faults: &mut Faults) {
         }
         validate_length(&field, MAX_TEXT, faults);
     }
-    let message = Field::named("message", object.0.get(names_of.message));
-    validate_length(&message, MAX_MESSAGE, faults);
+    validate_length(&Field::of(object, "message"), MAX_MESSAGE, faults);
 }
 
 fn validate_length(field: &Field<'_>, limit: usize, faults: &mut Faults) {
@@ -184,29 +151,34 @@ enum Form {
 /// All fields but the series stay as they are.
 fn validate_unchanged(object: &Object, stored: &Object, faults: &mut Faults) {
     let fields = [
-        ("involvedObject", EVENTS.involved, Form::Struct(REFERENCE)),
-        ("reason", "reason", Form::Text),
-        ("message", EVENTS.message, Form::Text),
-        ("source", EVENTS.source, Form::Struct("core.v1.EventSource")),
-        ("firstTimestamp", EVENTS.first, Form::Time),
-        ("lastTimestamp", EVENTS.last, Form::Time),
-        ("count", EVENTS.count, Form::Number),
+        ("involvedObject", Form::Struct(REFERENCE)),
+        ("reason", Form::Text),
+        ("message", Form::Text),
+        ("source", Form::Struct("core.v1.EventSource")),
+        ("firstTimestamp", Form::Time),
+        ("lastTimestamp", Form::Time),
+        ("count", Form::Number),
         // Kubernetes looks twice.
-        ("reason", "reason", Form::Text),
-        ("type", "type", Form::Text),
-        ("eventTime", "eventTime", Form::Time),
-        ("action", "action", Form::Text),
-        ("related", "related", Form::Struct(REFERENCE)),
-        ("reportingController", EVENTS.controller, Form::Text),
-        ("reportingInstance", "reportingInstance", Form::Text),
+        ("reason", Form::Text),
+        ("type", Form::Text),
+        ("eventTime", Form::Time),
+        ("action", Form::Text),
+        ("related", Form::Struct(REFERENCE)),
+        (CORE_REPORTER, Form::Text),
+        ("reportingInstance", Form::Text),
     ];
-    for (path, name, form) in fields {
+    for (name, form) in fields {
         let (now, before) = (object.0.get(name), stored.0.get(name));
         if now == before {
             continue;
         }
         let now = shown(name, now, form);
         if now != shown(name, before, form) {
+            let path = if name == CORE_REPORTER {
+                EVENTS_REPORTER
+            } else {
+                name
+            };
             faults.push(FieldError::invalid_document(
                 path,
                 &now,
@@ -233,7 +205,14 @@ fn shown(name: &str, value: Option<&Value>, form: Form) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::events::events_to_core;
     use crate::recorded::{Functions, check};
+
+    fn in_core(object: &Object) -> Object {
+        let mut object = object.clone();
+        events_to_core(&mut object);
+        object
+    }
 
     #[test]
     fn answers_are_those_of_kube_apiserver() {
@@ -247,8 +226,10 @@ mod tests {
                 },
                 false => Functions {
                     defaults: None,
-                    create: validate_events_event,
-                    update: Some(validate_events_event_update),
+                    create: |object| validate_events_event(&in_core(object)),
+                    update: Some(|object, stored| {
+                        validate_events_event_update(&in_core(object), &in_core(stored))
+                    }),
                 },
             },
         );
