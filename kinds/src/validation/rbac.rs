@@ -1,12 +1,12 @@
 //! What is refused of roles and their bindings.
 
 use api::field::Field;
-use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
 use serde_json::Value;
 
 use super::Faults;
+use super::internal::invalid_struct;
 use super::selectors::{is_evaluable, validate_label_selector};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -165,18 +165,11 @@ fn validate_same_role(object: &Object, stored: &Object, faults: &mut Faults) {
         let reference = Field::of(object, "roleRef");
         ["apiGroup", "kind", "name"].map(|name| reference.member(name).text().to_owned())
     };
-    let [group, kind, name] = parts(object);
-    if [&group, &kind, &name] != parts(stored).each_ref() {
-        let shown = format!(
-            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
-            Value::from(group),
-            Value::from(kind),
-            Value::from(name)
-        );
+    if parts(object) != parts(stored) {
         let reference = Field::of(object, "roleRef");
-        faults.push(FieldError::invalid_document(
-            reference.path(),
-            &shown,
+        faults.push(invalid_struct(
+            &reference,
+            "rbac.v1.RoleRef",
             "cannot change roleRef",
         ));
     }

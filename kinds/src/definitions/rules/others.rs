@@ -237,6 +237,42 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         },
     ),
     (
+        "resource.v1.DeviceClass",
+        Rules {
+            create: Some(validation::resource::validate_deviceclass),
+            update: Some(validation::resource::validate_deviceclass_update),
+            ..NONE
+        },
+    ),
+    (
+        "resource.v1.ResourceClaim",
+        Rules {
+            defaults: Some(defaults::resource::resourceclaim),
+            create: Some(validation::resource::validate_resourceclaim),
+            update: Some(validation::resource::validate_resourceclaim_update),
+            status: Some(validation::resource::validate_resourceclaim_status_update),
+            ..NONE
+        },
+    ),
+    (
+        "resource.v1.ResourceClaimTemplate",
+        Rules {
+            defaults: Some(defaults::resource::resourceclaimtemplate),
+            create: Some(validation::resource::validate_resourceclaimtemplate),
+            update: Some(validation::resource::validate_resourceclaimtemplate_update),
+            ..NONE
+        },
+    ),
+    (
+        "resource.v1.ResourceSlice",
+        Rules {
+            defaults: Some(defaults::resource::resourceslice),
+            create: Some(validation::resource::validate_resourceslice),
+            update: Some(validation::resource::validate_resourceslice_update),
+            ..NONE
+        },
+    ),
+    (
         "scheduling.v1.PriorityClass",
         Rules {
             defaults: Some(defaults::scheduling::priorityclass),

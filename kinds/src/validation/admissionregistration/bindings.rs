@@ -1,7 +1,6 @@
 //! What is refused of the bindings of policies.
 
 use api::field::Field;
-use api::field_error::FieldErrorKind;
 use api::names;
 use api::object::Object;
 
@@ -82,7 +81,7 @@ fn validate_actions(actions: &Field<'_>, faults: &mut Faults) {
     for (action, value) in actions.items().zip(actions.list()) {
         texts::validate_one_of(&action, &ACTIONS, faults);
         if seen.contains(&value) {
-            faults.push(action.fault(FieldErrorKind::Duplicate, ""));
+            faults.push(action.duplicate());
         }
         seen.push(value);
     }

@@ -1,7 +1,6 @@
 //! What is refused of the rules that say which requests are matched.
 
 use api::field::Field;
-use api::field_error::FieldErrorKind;
 use api::names;
 
 use super::MATCH_POLICIES;
@@ -34,7 +33,7 @@ fn validate_names(resource_names: &Field<'_>, faults: &mut Faults) {
     for (name, value) in resource_names.items().zip(resource_names.list()) {
         formats::report(&name, names::path_segment(name.text()), faults);
         if seen.contains(&value) {
-            faults.push(name.fault(FieldErrorKind::Duplicate, ""));
+            faults.push(name.duplicate());
         }
         seen.push(value);
     }

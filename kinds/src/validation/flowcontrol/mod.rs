@@ -4,7 +4,6 @@ mod levels;
 mod rules;
 
 use api::field::Field;
-use api::field_error::FieldErrorKind;
 use api::names;
 use api::object::Object;
 use serde_json::{Value, json};
@@ -121,15 +120,18 @@ fn mandatory_spec(name: &str) -> Option<Value> {
 fn validate_conditions(object: &Object, faults: &mut Faults) {
     let status = Field::of(object, "status");
     let mut seen = Vec::new();
-    for condition in status.member("conditions").items() {
+    let conditions = status.member("conditions");
+    for (condition, value) in conditions.items().zip(conditions.list()) {
         let kind = condition.member("type");
-        let text = condition.value().and_then(|value| value.get("type"));
-        let text = text.and_then(Value::as_str).unwrap_or_default();
-        if seen.contains(&text) {
-            faults.push(kind.fault(FieldErrorKind::Duplicate, ""));
+        let name = value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if seen.contains(&name) {
+            faults.push(kind.duplicate());
         }
-        seen.push(text);
-        if text.is_empty() {
+        seen.push(name);
+        if name.is_empty() {
             faults.push(kind.required(""));
         }
     }
