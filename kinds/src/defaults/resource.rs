@@ -1,5 +1,5 @@
 //! What is filled in of claims of devices, their templates, and slices of devices. When a device
-//! was tainted is not known here; see [`taints_without_time`].
+//! was tainted is known where rows are prepared.
 
 use api::object::Object;
 use serde_json::Value;
@@ -84,13 +84,4 @@ fn values(members: &mut Members, name: &str) {
     for value in map.filter_map(|(_, value)| value.as_object_mut()) {
         quantity(value, "value");
     }
-}
-
-/// The taints of a slice's devices that do not say since when they are there. It is the time of
-/// the request that adds them.
-pub fn taints_without_time(object: &mut Object) -> impl Iterator<Item = &mut Members> {
-    let spec = member(&mut object.0, "spec").into_iter();
-    let devices = spec.flat_map(|spec| items(spec, "devices"));
-    let taints = devices.flat_map(|device| items(device, "taints"));
-    taints.filter(|taint| taint.get("timeAdded").is_none_or(Value::is_null))
 }

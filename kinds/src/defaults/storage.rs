@@ -58,7 +58,6 @@ pub fn persistentvolumeclaim(object: &mut Object) {
     }
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         persistentvolumeclaim_spec(spec);
-        data_sources(spec);
     }
 }
 
@@ -66,45 +65,6 @@ pub fn persistentvolumeclaim(object: &mut Object) {
 pub fn persistentvolumeclaim_spec(spec: &mut Members) {
     set_absent(spec, "volumeMode", "Filesystem");
     resource_requirements(spec, "resources");
-}
-
-/// A claim has its source in two forms, of which one may be given. Sources in other namespaces are
-/// not enabled, and the older form has only claims and snapshots. What is neither is dropped.
-fn data_sources(spec: &mut Members) {
-    let text = |source: &Value, name: &str| {
-        let text = source.get(name).and_then(Value::as_str);
-        text.unwrap_or_default().to_owned()
-    };
-    let is_elsewhere = |source: &Value| !text(source, "namespace").is_empty();
-    if spec.get("dataSourceRef").is_some_and(is_elsewhere) {
-        spec.remove("dataSourceRef");
-    }
-    let reference = spec.get("dataSourceRef").filter(|source| !source.is_null());
-    let is_known = |source: &Value| {
-        let (group, kind) = (text(source, "apiGroup"), text(source, "kind"));
-        matches!(
-            (group.as_str(), kind.as_str()),
-            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
-        )
-    };
-    let source = spec.get("dataSource").filter(|source| !source.is_null());
-    match (source, reference) {
-        (Some(source), None) if is_known(source) => {
-            let source = source.clone();
-            spec.insert("dataSourceRef".to_owned(), source);
-        }
-        (Some(_), None) => {
-            spec.remove("dataSource");
-        }
-        (None, Some(reference)) => {
-            let mut source = reference.clone();
-            if let Some(members) = source.as_object_mut() {
-                members.remove("namespace");
-            }
-            spec.insert("dataSource".to_owned(), source);
-        }
-        _ => {}
-    }
 }
 
 /// Fills in a class of storage.

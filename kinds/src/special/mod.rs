@@ -11,6 +11,7 @@ pub(super) mod endpointslices;
 pub(super) mod immutable;
 pub(super) mod namespaces;
 pub(super) mod pods;
+pub(super) mod resourceslices;
 pub(super) mod secrets;
 pub(super) mod serviceaccounts;
 pub(super) mod services;

@@ -1,8 +1,21 @@
 //! Recorded answers about storage.
 
+use api::object::Object;
+
 use super::*;
 use crate::defaults::storage as defaults;
 use crate::recorded::{Functions, check};
+use crate::special::volumes::prepare_claim;
+
+/// A claim that is filled in and has its sources in both forms. Its status stays.
+fn claim(object: &mut Object) {
+    defaults::persistentvolumeclaim(object);
+    let status = object.0.get("status").cloned();
+    prepare_claim(object);
+    object
+        .0
+        .extend(status.map(|status| ("status".to_owned(), status)));
+}
 
 fn volumes(path: &str) -> Functions {
     match path.contains("/persistentvolumes") {
@@ -12,7 +25,7 @@ fn volumes(path: &str) -> Functions {
             update: Some(validate_persistentvolume_update),
         },
         false => Functions {
-            defaults: Some(defaults::persistentvolumeclaim),
+            defaults: Some(claim),
             create: validate_persistentvolumeclaim,
             update: Some(validate_persistentvolumeclaim_update),
         },
