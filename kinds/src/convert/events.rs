@@ -40,10 +40,10 @@ pub fn events_to_core(object: &mut Object) {
         .0
         .entry("involvedObject")
         .or_insert_with(|| json!({}));
-    if let Some(series) = object.0.get_mut("series").and_then(Value::as_object_mut) {
-        if series.get("count") == Some(&json!(0)) {
-            series.remove("count");
-        }
+    if let Some(series) = object.0.get_mut("series").and_then(Value::as_object_mut)
+        && series.get("count") == Some(&json!(0))
+    {
+        series.remove("count");
     }
 }
 

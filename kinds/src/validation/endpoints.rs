@@ -212,11 +212,7 @@ fn validate_slice_ip(addresses: &Field<'_>, address: &Field<'_>, kind: &str, fau
 
 /// The zones and nodes that an endpoint is for, each once.
 fn validate_hints(hints: &Field<'_>, faults: &mut Faults) {
-    let rules: [(&str, fn(&str) -> Vec<String>); 2] = [
-        ("forZones", names::label_value),
-        ("forNodes", names::dns_subdomain),
-    ];
-    for (list, rule) in rules {
+    for list in ["forZones", "forNodes"] {
         let hints = hints.member(list);
         if hints.len() > MAX_HINTS {
             faults.push(too_many(&hints, MAX_HINTS));
@@ -229,7 +225,11 @@ fn validate_hints(hints: &Field<'_>, faults: &mut Faults) {
             if !seen.insert(name.text()) {
                 faults.push(name.duplicate());
             }
-            report(&name, rule(name.text()), faults);
+            let wrong = match list {
+                "forZones" => names::label_value(name.text()),
+                _ => names::dns_subdomain(name.text()),
+            };
+            report(&name, wrong, faults);
         }
     }
 }

@@ -51,9 +51,9 @@ pub fn validate_ingress(object: &Object) -> Faults {
 pub fn validate_ingress_update(object: &Object, stored: &Object) -> Faults {
     let spec = Field::of(stored, "spec");
     let has_bad_secret = spec.member("tls").items().any(|tls| {
-        let secret = tls.member("secretName");
-        let is_bad = !secret_name(secret.text()).is_empty();
-        is_bad
+        let name = tls.value().and_then(|tls| tls.get("secretName"));
+        let name = name.and_then(serde_json::Value::as_str);
+        !secret_name(name.unwrap_or_default()).is_empty()
     });
     let has_bad_wildcard = spec.member("rules").items().any(|rule| {
         let mut faults = Faults::new();
