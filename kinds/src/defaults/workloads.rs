@@ -4,7 +4,7 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::pods::pod_template_spec;
-use super::pods::resources::resource_requirements;
+use super::storage::persistentvolumeclaim_spec;
 use super::{Members, items, member, member_or_new, set_absent, set_default};
 
 /// The annotation of a DaemonSet that counts the changes of its template.
@@ -111,8 +111,7 @@ fn claim_template(claim: &mut Members) {
         set_default(status, "phase", "Pending");
     }
     if let Some(spec) = member_or_new(claim, "spec") {
-        set_default(spec, "volumeMode", "Filesystem");
-        resource_requirements(spec, "resources");
+        persistentvolumeclaim_spec(spec);
     }
 }
 

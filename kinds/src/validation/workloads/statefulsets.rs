@@ -59,7 +59,7 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     };
     validate_policies(&spec, &mut faults);
     let claims = spec.member("volumeClaimTemplates");
-    if is_new("volumeClaimTemplates") {
+    if stored.is_none() {
         for claim in claims.items() {
             validate_persistent_volume_claim_spec(&claim.member("spec"), &mut faults);
         }
