@@ -3,10 +3,8 @@
 use super::{generation, names, part, rules, status, typed, with_status};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
-use crate::special::{
-    immutable, namespaces as namespace, pods as pod, secrets as secret, serviceaccounts as account,
-    volumes,
-};
+use crate::special::{namespaces as namespace, pods as pod, serviceaccounts as account, volumes};
+use crate::validation::core::validate_namespace_finalize_update;
 use api::resource::{
     ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
     NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy,
@@ -28,6 +26,7 @@ pub fn namespaces() -> ResourceDefinition {
     // The update that removes the content finalizers of a namespace (API-224).
     let finalize = UpdateStrategy {
         keeps: FieldPath::list(&["status"]),
+        validate: Some(validate_namespace_finalize_update),
         ..update.clone()
     };
     let mut status = status(&["spec"]);
@@ -67,10 +66,6 @@ pub fn namespaces() -> ResourceDefinition {
 pub fn configmaps() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["cm"]),
-        update: UpdateStrategy {
-            validate: Some(immutable::validate_configmap),
-            ..UpdateStrategy::default()
-        },
         columns: columns::configmaps(),
         ..core("core.v1.ConfigMap", "configmaps")
     })
@@ -79,15 +74,6 @@ pub fn configmaps() -> ResourceDefinition {
 /// Secrets.
 pub fn secrets() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
-        create: CreateStrategy {
-            prepare: Some(secret::prepare),
-            ..CreateStrategy::default()
-        },
-        update: UpdateStrategy {
-            prepare: Some(|object, _| secret::prepare(object)),
-            validate: Some(secret::validate_update),
-            ..UpdateStrategy::default()
-        },
         selectable_fields: vec![SelectableField::text("type", &["type"])],
         columns: columns::secrets(),
         ..core("core.v1.Secret", "secrets")
