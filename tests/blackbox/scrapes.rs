@@ -188,7 +188,8 @@ async fn the_page_stays_small_whatever_clients_do() {
     );
     assert_eq!(before.lines().count(), after.lines().count());
     println!("{} bytes, {} lines", after.len(), after.lines().count());
-    assert!(after.len() < 300_000, "{} bytes", after.len());
+    // Each resource adds to it, however it is used.
+    assert!(after.len() < 12_000 * paths.len(), "{} bytes", after.len());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::{names, rules, typed};
 use crate::columns::events as columns;
+use crate::convert::events as convert;
 use api::resource::{
     ConversionStrategy, DefaultPropagation, Lifetime, ResourceDefinition, SelectableField,
     UpdateChecks,
@@ -23,7 +24,10 @@ pub fn events() -> ResourceDefinition {
         update_checks: UpdateChecks::Changes,
         create_on_update: true,
         propagation: DefaultPropagation::Unsupported,
-        conversion: ConversionStrategy::TypeOnly,
+        conversion: ConversionStrategy::Functions {
+            to_hub: convert::events_to_core,
+            from_hub: convert::core_to_events,
+        },
         lifetime: Lifetime::OfEvents,
         selectable_fields: vec![
             regarding("kind"),

@@ -70,7 +70,7 @@ pub struct Written {
 /// The store of one version of a resource. It shares its storage with the other versions.
 pub struct RegistryStore {
     definition: Arc<ResourceDefinition>,
-    /// That of the hub, as all objects are checked in its version.
+    /// The rules of the version, for objects in the form of the hub.
     strategy: Strategy,
     codec: Codec,
     storages: ResourceStorage,
@@ -86,7 +86,7 @@ impl RegistryStore {
         options: StoreOptions,
     ) -> RegistryStore {
         RegistryStore {
-            strategy: Strategy::of(storages.resource.hub.clone()),
+            strategy: Strategy::over(definition.clone(), storages.resource.hub.clone()),
             codec: Codec::new(storages.resource.hub.clone()),
             definition,
             storages,

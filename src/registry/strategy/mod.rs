@@ -20,14 +20,23 @@ use crate::api::status::Status;
 #[derive(Clone)]
 pub struct Strategy {
     definition: Arc<ResourceDefinition>,
+    /// The version in which objects are stored, whose form they have here.
+    hub: Arc<ResourceDefinition>,
 }
 
 impl Strategy {
     /// The strategy of a resource.
     pub fn of(definition: impl Into<Arc<ResourceDefinition>>) -> Strategy {
+        let definition = definition.into();
         Strategy {
-            definition: definition.into(),
+            hub: definition.clone(),
+            definition,
         }
+    }
+
+    /// The rules of a version for objects that have the form of another version of the resource.
+    pub fn over(definition: Arc<ResourceDefinition>, hub: Arc<ResourceDefinition>) -> Strategy {
+        Strategy { definition, hub }
     }
 
     /// The resource.
@@ -46,7 +55,7 @@ impl Strategy {
 
     /// Fills in what the writer of an object left out (http.md 7).
     pub fn fill_in(&self, object: &mut Object) {
-        fill_in(object, &self.definition);
+        fill_in(object, &self.hub);
     }
 
     /// Sets the fields that the server decides on create (API-94, API-91).
@@ -114,7 +123,7 @@ impl Strategy {
 
     /// Brings the object into the form in which it is stored and compared.
     fn canonicalize(&self, object: &mut Object) {
-        if let Some((schema, id)) = self.definition.object_type.found() {
+        if let Some((schema, id)) = self.hub.object_type.found() {
             schema.canonicalize(id, &mut object.0);
         }
     }

@@ -1,7 +1,7 @@
 //! Kinds of all other groups.
 
 use super::{NONE, Rules};
-use crate::{defaults, special, validation};
+use crate::{defaults, validation};
 
 /// The functions of each kind, by the type of its objects.
 pub(super) const RULES: &[(&str, Rules)] = &[
@@ -126,6 +126,14 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::networking::endpointslice),
             create: Some(validation::endpoints::validate_endpointslice),
             update: Some(validation::endpoints::validate_endpointslice_update),
+            ..NONE
+        },
+    ),
+    (
+        "events.v1.Event",
+        Rules {
+            create: Some(validation::events::validate_events_event),
+            update: Some(validation::events::validate_events_event_update),
             ..NONE
         },
     ),
@@ -267,8 +275,6 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "resource.v1.ResourceSlice",
         Rules {
             defaults: Some(defaults::resource::resourceslice),
-            prepare_create: Some(special::resourceslices::prepare),
-            prepare_update: Some(special::resourceslices::prepare_update),
             create: Some(validation::resource::validate_resourceslice),
             update: Some(validation::resource::validate_resourceslice_update),
             ..NONE

@@ -59,6 +59,9 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "autoscaling.v1.HorizontalPodAutoscaler",
         Rules {
             defaults: Some(defaults::autoscaling::horizontalpodautoscaler_v1),
+            create: Some(validation::autoscaling::validate_horizontalpodautoscaler),
+            update: Some(validation::autoscaling::validate_horizontalpodautoscaler_update),
+            status: Some(validation::autoscaling::validate_horizontalpodautoscaler_status_update),
             ..NONE
         },
     ),
