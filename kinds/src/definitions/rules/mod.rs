@@ -42,8 +42,8 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     row
 }
 
-/// The functions of the kind with this type. A version with a form of its own is filled in as it is,
-/// and checked when it has been converted.
+/// The functions of the kind with this type. A version with a form of its own is filled in as it
+/// is, and checked when it has been converted.
 fn of(object_type: &str) -> Rules {
     let mut table = workloads::RULES.iter().chain(others::RULES);
     let found = table.find(|(name, _)| *name == object_type);

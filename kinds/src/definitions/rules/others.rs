@@ -1,7 +1,7 @@
 //! Kinds of all other groups.
 
 use super::{NONE, Rules};
-use crate::{defaults, validation};
+use crate::{defaults, special, validation};
 
 /// The functions of each kind, by the type of its objects.
 pub(super) const RULES: &[(&str, Rules)] = &[
@@ -275,6 +275,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "resource.v1.ResourceSlice",
         Rules {
             defaults: Some(defaults::resource::resourceslice),
+            prepare_create: Some(special::resourceslices::prepare),
+            prepare_update: Some(special::resourceslices::prepare_update),
             create: Some(validation::resource::validate_resourceslice),
             update: Some(validation::resource::validate_resourceslice_update),
             ..NONE
