@@ -1,10 +1,12 @@
 //! Services: addresses and families that follow from each other, and what an update keeps when it
 //! leaves it out (API-228). Addresses and ports of nodes are not allocated.
 
+use std::collections::BTreeSet;
+
 use api::object::Object;
 use serde_json::{Value, json};
 
-use crate::defaults::{Members, member, set_default};
+use crate::defaults::{Members, items, member, set_default};
 
 const HEADLESS: &str = "None";
 
@@ -17,7 +19,8 @@ pub fn prepare_create(object: &mut Object) {
     choose_families(spec);
 }
 
-/// Keeps addresses, families and ports of nodes that the update leaves out.
+/// Keeps addresses, families and ports of nodes that the update leaves out, and drops what the new
+/// type has not, if it was not changed.
 pub fn prepare_update(object: &mut Object, stored: &Object) {
     let Some(before) = stored.0.get("spec").and_then(Value::as_object) else {
         return;
@@ -26,17 +29,114 @@ pub fn prepare_update(object: &mut Object, stored: &Object) {
         return;
     };
     if has_addresses(spec) && has_addresses(before) {
-        if !is_set(spec, "clusterIP") && !is_set(spec, "clusterIPs") {
-            keep(spec, before, &["clusterIP", "clusterIPs"]);
+        keep(spec, before, &["clusterIP"]);
+        if spec.get("clusterIP") == before.get("clusterIP") {
+            keep(spec, before, &["clusterIPs"]);
         }
         keep(spec, before, &["ipFamilies", "ipFamilyPolicy"]);
-        keep_node_ports(spec, before);
     }
     if has_node_ports(spec) && has_node_ports(before) {
+        keep_node_ports(spec, before);
+    }
+    if has_health_check(spec) && has_health_check(before) {
         keep(spec, before, &["healthCheckNodePort"]);
+    }
+    if spec.get("clusterIP") != before.get("clusterIP")
+        && spec.get("clusterIPs") == before.get("clusterIPs")
+    {
+        spec.remove("clusterIPs");
     }
     mirror_addresses(spec);
     choose_families(spec);
+    drop_of_type(spec, before);
+    release_family(spec, before);
+}
+
+/// Drops what only the type before had, where it is unchanged. Validation refuses it otherwise.
+fn drop_of_type(spec: &mut Members, before: &Members) {
+    if has_addresses(before) && !has_addresses(spec) {
+        if spec.get("clusterIPs") == before.get("clusterIPs") {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
+        }
+        drop_unchanged(
+            spec,
+            before,
+            &["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"],
+        );
+    }
+    if has_node_ports(before) && !has_node_ports(spec) && node_ports(spec) == node_ports(before) {
+        for port in items(spec, "ports") {
+            port.remove("nodePort");
+        }
+    }
+    if has_health_check(before) && !has_health_check(spec) {
+        drop_unchanged(spec, before, &["healthCheckNodePort"]);
+    }
+    if is_balancer(before) && !is_balancer(spec) {
+        let names = ["allocateLoadBalancerNodePorts", "loadBalancerClass"];
+        drop_unchanged(spec, before, &names);
+    }
+    if is_accessible(before) && !is_accessible(spec) {
+        drop_unchanged(spec, before, &["externalTrafficPolicy"]);
+    }
+}
+
+fn drop_unchanged(spec: &mut Members, before: &Members, names: &[&str]) {
+    for name in names {
+        if spec.get(*name) == before.get(*name) {
+            spec.remove(*name);
+        }
+    }
+}
+
+/// A service that goes back to one family has only the first ones of the lists that stay.
+fn release_family(spec: &mut Members, before: &Members) {
+    let policy = |spec: &Members| text(spec, "ipFamilyPolicy").to_owned();
+    let was_dual = matches!(
+        policy(before).as_str(),
+        "RequireDualStack" | "PreferDualStack"
+    );
+    if !was_dual || policy(spec) != "SingleStack" {
+        return;
+    }
+    for name in ["clusterIPs", "ipFamilies"] {
+        if spec.get(name) == before.get(name)
+            && let Some(list) = spec.get_mut(name).and_then(Value::as_array_mut)
+        {
+            list.truncate(1);
+        }
+    }
+}
+
+fn text<'m>(members: &'m Members, name: &str) -> &'m str {
+    let text = members.get(name).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn is_balancer(spec: &Members) -> bool {
+    text(spec, "type") == "LoadBalancer"
+}
+
+fn has_health_check(spec: &Members) -> bool {
+    is_balancer(spec) && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+/// Whether the service can be reached from outside.
+fn is_accessible(spec: &Members) -> bool {
+    has_node_ports(spec) || (text(spec, "type") == "ClusterIP" && is_set(spec, "externalIPs"))
+}
+
+/// All ports of nodes.
+fn node_ports(spec: &Members) -> BTreeSet<i64> {
+    let ports = spec.get("ports").and_then(Value::as_array);
+    let ports = ports.into_iter().flatten();
+    ports.filter_map(node_port).collect()
+}
+
+fn node_port(port: &Value) -> Option<i64> {
+    let number = port.get("nodePort").and_then(Value::as_i64);
+    number.filter(|number| *number != 0)
 }
 
 /// Whether the service has addresses in the cluster.
@@ -66,41 +166,35 @@ fn keep(spec: &mut Members, before: &Members, names: &[&str]) {
     }
 }
 
-/// A port without a port of the nodes keeps the one that the same port had before.
+/// A port without a port of the nodes keeps the one that the port of this name had before, unless
+/// another port has it now.
 fn keep_node_ports(spec: &mut Members, before: &Members) {
-    if !has_node_ports(spec) {
-        return;
-    }
-    let ports = |spec: &Members| spec.get("ports").and_then(Value::as_array).cloned();
-    let before = ports(before).unwrap_or_default();
-    let Some(Value::Array(ports)) = spec.get_mut("ports") else {
-        return;
-    };
-    for port in ports.iter_mut().filter_map(Value::as_object_mut) {
-        if is_set(port, "nodePort") {
+    let mut used = node_ports(spec);
+    let before = before.get("ports").and_then(Value::as_array);
+    for port in items(spec, "ports") {
+        if port
+            .get("nodePort")
+            .is_some_and(|number| number.as_i64() != Some(0))
+        {
             continue;
         }
-        let same = before.iter().find(|other| {
-            let is = |name: &str| other.get(name) == port.get(name);
-            is("port") && is("protocol")
-        });
-        if let Some(number) = same.and_then(|other| other.get("nodePort")) {
-            port.insert("nodePort".to_owned(), number.clone());
+        let mut before = before.into_iter().flatten();
+        let name = port.get("name").cloned();
+        let same = before.rfind(|other| other.get("name") == name.as_ref());
+        let number = same.and_then(node_port);
+        if let Some(number) = number.filter(|number| used.insert(*number)) {
+            port.insert("nodePort".to_owned(), number.into());
         }
     }
 }
 
+/// The list of addresses begins with the first address. A list alone is refused.
 fn mirror_addresses(spec: &mut Members) {
-    if !is_set(spec, "clusterIPs") {
-        if let (true, Some(address)) = (is_set(spec, "clusterIP"), spec.get("clusterIP")) {
-            let list = json!([address]);
-            spec.insert("clusterIPs".to_owned(), list);
-        }
-    } else if !is_set(spec, "clusterIP")
-        && let Some(first) = spec.get("clusterIPs").and_then(|list| list.get(0))
+    if !is_set(spec, "clusterIPs")
+        && let (true, Some(address)) = (is_set(spec, "clusterIP"), spec.get("clusterIP"))
     {
-        let first = first.clone();
-        spec.insert("clusterIP".to_owned(), first);
+        let list = json!([address]);
+        spec.insert("clusterIPs".to_owned(), list);
     }
 }
 
@@ -168,6 +262,39 @@ mod tests {
             prepare_create(&mut object);
             assert_eq!(object.0["spec"], wanted);
         }
+    }
+
+    /// API-228.
+    #[test]
+    fn a_change_of_type_drops_what_is_unchanged() {
+        let stored = service(json!({
+            "type": "LoadBalancer", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+            "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"], "loadBalancerClass": "a/b",
+            "ports": [{"port": 80, "nodePort": 30001}], "externalTrafficPolicy": "Local",
+            "healthCheckNodePort": 30002, "allocateLoadBalancerNodePorts": true,
+            "internalTrafficPolicy": "Cluster",
+        }));
+        let changed = |kind: &str| {
+            let mut object = stored.clone();
+            object.0["spec"]["type"] = kind.into();
+            prepare_update(&mut object, &stored);
+            object.0["spec"].clone()
+        };
+        let addresses = json!({
+            "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilyPolicy": "SingleStack",
+            "ipFamilies": ["IPv4"], "internalTrafficPolicy": "Cluster",
+        });
+        let mut inside = addresses.clone();
+        inside["type"] = "ClusterIP".into();
+        inside["ports"] = json!([{"port": 80}]);
+        assert_eq!(changed("ClusterIP"), inside);
+        let mut on_nodes = addresses;
+        on_nodes["type"] = "NodePort".into();
+        on_nodes["ports"] = json!([{"port": 80, "nodePort": 30001}]);
+        on_nodes["externalTrafficPolicy"] = "Local".into();
+        assert_eq!(changed("NodePort"), on_nodes);
+        let named = json!({"type": "ExternalName", "ports": [{"port": 80}]});
+        assert_eq!(changed("ExternalName"), named);
     }
 
     /// API-228.
