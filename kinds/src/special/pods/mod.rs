@@ -2,7 +2,6 @@
 
 mod app_armor;
 mod label_keys;
-mod quality;
 mod status;
 
 use serde_json::{Value, json};
@@ -10,7 +9,8 @@ use serde_json::{Value, json};
 use api::object::Object;
 use api::object::put;
 
-pub use quality::quality_of_service;
+use crate::validation::pods::quality::quality_of_service;
+
 pub use status::prepare_status;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).

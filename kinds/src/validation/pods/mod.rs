@@ -8,6 +8,7 @@ pub mod field_refs;
 mod fields;
 mod names;
 mod os;
+pub mod quality;
 pub mod resize;
 pub mod scheduling;
 pub mod security;

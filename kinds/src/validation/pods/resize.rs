@@ -5,9 +5,9 @@ use api::field_error::FieldError;
 use api::object::Object;
 use serde_json::{Map, Value};
 
+use super::quality::quality_of_service;
 use super::update::is_mirror;
 use super::validate_metadata_and_spec;
-use crate::special::pods::quality_of_service;
 use crate::validation::Faults;
 
 const ONLY: &str = "only cpu and memory resources are mutable";
