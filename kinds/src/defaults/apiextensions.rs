@@ -47,19 +47,3 @@ fn storage_version(spec: &Members) -> Option<&str> {
     let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
     versions.iter().find(is_stored)?.get("name")?.as_str()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::recorded::{Functions, check};
-
-    #[test]
-    fn answers_are_those_of_kube_apiserver() {
-        let cases = include_str!("../../recorded/apiextensions.json");
-        check(cases, |_| Functions {
-            defaults: Some(customresourcedefinition),
-            create: |_| Vec::new(),
-            update: None,
-        });
-    }
-}

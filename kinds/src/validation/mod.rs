@@ -7,6 +7,7 @@
 
 pub mod addresses;
 pub mod admissionregistration;
+pub mod apiextensions;
 pub mod apiregistration;
 pub mod autoscaling;
 pub mod batch;

@@ -84,6 +84,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apiextensions.v1.CustomResourceDefinition",
         Rules {
             defaults: Some(defaults::apiextensions::customresourcedefinition),
+            create: Some(validation::apiextensions::validate_customresourcedefinition),
+            update: Some(validation::apiextensions::validate_customresourcedefinition_update),
             ..NONE
         },
     ),

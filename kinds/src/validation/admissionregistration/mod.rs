@@ -18,7 +18,8 @@ pub use policies::{
 };
 pub use webhooks::{
     validate_mutatingwebhookconfiguration, validate_mutatingwebhookconfiguration_update,
-    validate_validatingwebhookconfiguration, validate_validatingwebhookconfiguration_update,
+    validate_review_versions, validate_validatingwebhookconfiguration,
+    validate_validatingwebhookconfiguration_update,
 };
 
 use api::field::Field;
@@ -100,6 +101,16 @@ mod tests {
                 create: validate_mutatingadmissionpolicybinding,
                 update: Some(validate_mutatingadmissionpolicybinding_update),
             },
+        });
+    }
+
+    #[test]
+    fn answers_to_statuses_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/admissionregistration_status.json");
+        check(cases, |_| Functions {
+            defaults: Some(defaults::validatingadmissionpolicy),
+            create: validate_validatingadmissionpolicy,
+            update: Some(validate_validatingadmissionpolicy_status_update),
         });
     }
 }

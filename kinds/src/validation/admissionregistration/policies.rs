@@ -7,6 +7,7 @@ use api::object::Object;
 
 use super::rules::validate_match_resources;
 use super::{FAILURE_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
+use crate::validation::conditions::validate_conditions;
 use crate::validation::formats::dns1035_label;
 use crate::validation::internal::internal_json;
 use crate::validation::{Faults, formats, texts};
@@ -68,7 +69,22 @@ pub fn validate_validatingadmissionpolicy_status_update(
     object: &Object,
     _stored: &Object,
 ) -> Faults {
-    validate_validatingadmissionpolicy(object)
+    let mut faults = Faults::new();
+    let status = Field::of(object, "status");
+    let checking = status.member("typeChecking");
+    for warning in checking.member("expressionWarnings").items() {
+        formats::require_text(&warning.member("warning"), &mut faults);
+        let place = warning.member("fieldRef");
+        let is_open = || {
+            let rest = place.text().rsplit_once('[').map(|(_, rest)| rest);
+            rest.is_some_and(|rest| !rest.contains(']'))
+        };
+        if formats::require_text(&place, &mut faults) && is_open() {
+            faults.push(place.invalid("invalid JSONPath: unterminated array"));
+        }
+    }
+    validate_conditions(&status.member("conditions"), &mut faults);
+    faults
 }
 
 /// The faults of a policy that changes objects.

@@ -41,7 +41,9 @@ fn validate_webhooks(object: &Object) -> Faults {
     let mut seen = Vec::new();
     for (hook, value) in hooks.items().zip(hooks.list()) {
         validate_webhook(&hook, &mut faults);
-        validate_review_versions(&hook.member("admissionReviewVersions"), &mut faults);
+        let versions = hook.member("admissionReviewVersions");
+        let missing = "must specify one of v1, v1beta1";
+        validate_review_versions(&versions, missing, &mut faults);
         let name = value.get("name").and_then(|name| name.as_str());
         let name = name.unwrap_or_default();
         if !name.is_empty() {
@@ -99,9 +101,10 @@ fn validate_name(name: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_review_versions(versions: &Field<'_>, faults: &mut Faults) {
+/// The faults of the versions of reviews that a webhook reads. `missing` is said if there are none.
+pub fn validate_review_versions(versions: &Field<'_>, missing: &str, faults: &mut Faults) {
     if versions.is_empty() {
-        faults.push(versions.required("must specify one of v1, v1beta1"));
+        faults.push(versions.required(missing));
         return;
     }
     let mut seen = Vec::new();

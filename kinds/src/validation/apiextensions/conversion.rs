@@ -1,0 +1,59 @@
+//! What is refused of conversions between versions. Paths are those of an older form.
+
+use api::field::Field;
+
+use crate::validation::admissionregistration::{
+    validate_review_versions, validate_webhook_service, validate_webhook_url,
+};
+use crate::validation::{Faults, texts};
+
+/// The faults of a conversion.
+pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, faults: &mut Faults) {
+    if !conversion.is_set() {
+        return;
+    }
+    let strategy = conversion.member("strategy");
+    if preserves && strategy.text() != "None" {
+        let detail = "must be None if spec.preserveUnknownFields is true";
+        faults.push(strategy.invalid_value(strategy.text(), detail));
+    }
+    texts::require_one_of(&strategy, &["None", "Webhook"], faults);
+    let webhook = conversion.member("webhook");
+    let client = webhook.member("clientConfig");
+    let versions = webhook.member("conversionReviewVersions");
+    let client_place = conversion.member("webhookClientConfig");
+    let client_place = match client.value() {
+        Some(value) => client_place.with_value(value),
+        None => client_place,
+    };
+    let versions_place = conversion.member("conversionReviewVersions");
+    let versions_place = match versions.value() {
+        Some(value) => versions_place.with_value(value),
+        None => versions_place,
+    };
+    if strategy.text() == "Webhook" {
+        validate_client(&client_place, faults);
+        validate_review_versions(&versions_place, "", faults);
+        return;
+    }
+    let detail = "should not be set when strategy is not set to Webhook";
+    if client.is_set() {
+        faults.push(client_place.forbidden(detail));
+    }
+    if !versions.is_empty() {
+        faults.push(versions_place.forbidden(detail));
+    }
+}
+
+fn validate_client(client: &Field<'_>, faults: &mut Faults) {
+    if !client.is_set() {
+        faults.push(client.required("required when strategy is set to Webhook"));
+        return;
+    }
+    let (url, service) = (client.member("url"), client.member("service"));
+    match (url.is_set(), service.is_set()) {
+        (true, false) => validate_webhook_url(&url, faults),
+        (false, true) => validate_webhook_service(&service, faults),
+        _ => faults.push(client.required("exactly one of url or service is required")),
+    }
+}

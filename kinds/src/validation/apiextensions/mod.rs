@@ -1,0 +1,185 @@
+//! What is refused of definitions of custom resources (API-236). Schemas are checked at their root
+//! only.
+
+mod conversion;
+mod versions;
+
+use api::field::Field;
+use api::names;
+use api::object::Object;
+use serde_json::Value;
+
+use super::formats::{dns1035_label, report, require_text};
+use super::{Faults, texts};
+
+const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
+const APPROVAL: &str = "api-approved.kubernetes.io";
+const APPROVAL_PAGE: &str = "https://github.com/kubernetes/enhancements/pull/1111";
+
+/// The faults of a definition.
+pub fn validate_customresourcedefinition(object: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    validate_name(object, &spec, &mut faults);
+    validate_spec(&spec, &mut faults);
+    validate_status(object, &mut faults);
+    faults
+}
+
+/// The faults of a change to a definition: the names under which its objects are stored stay.
+pub fn validate_customresourcedefinition_update(object: &Object, stored: &Object) -> Faults {
+    let mut faults = Faults::new();
+    let spec = Field::of(object, "spec");
+    validate_spec(&spec, &mut faults);
+    let before = Field::of(stored, "spec");
+    let (names, old_names) = (spec.member("names"), before.member("names"));
+    let mut immutable = vec![
+        (spec.member("group"), before.member("group")),
+        (names.member("plural"), old_names.member("plural")),
+    ];
+    if is_established(stored) {
+        let kept = [
+            (spec.member("scope"), before.member("scope")),
+            (names.member("kind"), old_names.member("kind")),
+        ];
+        immutable.splice(0..0, kept);
+    }
+    for (field, old) in immutable {
+        if field.text() != old.text() {
+            faults.push(field.invalid_value(field.text(), "field is immutable"));
+        }
+    }
+    validate_status(object, &mut faults);
+    faults
+}
+
+fn is_established(object: &Object) -> bool {
+    let status = Field::of(object, "status");
+    let conditions = status.member("conditions");
+    conditions.list().iter().any(|condition| {
+        let is = |name: &str, text: &str| condition.get(name).and_then(Value::as_str) == Some(text);
+        is("type", "Established") && is("status", "True")
+    })
+}
+
+fn validate_name(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
+    let names = spec.member("names");
+    let plural = names.member("plural");
+    let group = spec.member("group");
+    if object.name() != format!("{}.{}", plural.text(), group.text()) {
+        let metadata = Field::of(object, "metadata");
+        let name = metadata.member("name");
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        faults.push(name.invalid_value(object.name(), detail));
+    }
+}
+
+fn validate_spec(spec: &Field<'_>, faults: &mut Faults) {
+    let group = spec.member("group");
+    if require_text(&group, faults) {
+        let before = faults.len();
+        report(&group, names::dns_subdomain(group.text()), faults);
+        if faults.len() == before && !group.text().contains('.') {
+            faults.push(group.invalid("should be a domain with at least one dot"));
+        }
+    }
+    texts::require_one_of(&spec.member("scope"), &SCOPES, faults);
+    let shared = versions::Shared::of(&spec.member("versions"));
+    versions::validate_versions(spec, &shared, faults);
+    validate_names(&spec.member("names"), faults);
+    versions::validate_shared(spec, &shared, faults);
+    let preserves = spec.member("preserveUnknownFields").is_true();
+    conversion::validate_conversion(&spec.member("conversion"), preserves, faults);
+}
+
+fn validate_names(names: &Field<'_>, faults: &mut Faults) {
+    for name in ["plural", "singular", "kind", "listKind"] {
+        require_text(&names.member(name), faults);
+    }
+    for name in ["plural", "singular"] {
+        let field = names.member(name);
+        if !field.text().is_empty() {
+            report(&field, dns1035_label(field.text()), faults);
+        }
+    }
+    for name in ["kind", "listKind"] {
+        let field = names.member(name);
+        let wrong = dns1035_label(&field.text().to_lowercase());
+        if !field.text().is_empty() && !wrong.is_empty() {
+            let wrong = wrong.join(",");
+            faults.push(field.invalid(format!(
+                "may have mixed case, but should otherwise match: {wrong}"
+            )));
+        }
+    }
+    for name in names.member("shortNames").items() {
+        report(&name, dns1035_label(name.text()), faults);
+    }
+    let (kind, list_kind) = (names.member("kind"), names.member("listKind"));
+    if !kind.text().is_empty() && kind.text() == list_kind.text() {
+        faults.push(list_kind.invalid("kind and listKind may not be the same"));
+    }
+    for category in names.member("categories").items() {
+        report(&category, dns1035_label(category.text()), faults);
+    }
+}
+
+/// The faults of what does not depend on the spec alone.
+fn validate_status(object: &Object, faults: &mut Faults) {
+    let spec = Field::of(object, "spec");
+    let status = Field::of(object, "status");
+    versions::validate_stored(&status.member("storedVersions"), &spec, faults);
+    validate_approval(object, &spec, faults);
+    let preserves = spec.member("preserveUnknownFields");
+    if preserves.is_true() {
+        faults.push(preserves.invalid(
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+             spec.versions[*].schema instead",
+        ));
+    }
+}
+
+/// Groups of Kubernetes need an approval, or the word that they have none.
+fn validate_approval(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
+    let group = spec.member("group");
+    let group = format!(".{}", group.text());
+    if !group.ends_with(".k8s.io") && !group.ends_with(".kubernetes.io") {
+        return;
+    }
+    let metadata = Field::of(object, "metadata");
+    let annotations = metadata.member("annotations");
+    let approval = annotations.key(APPROVAL);
+    let needs = format!("protected groups must have approval annotation \"{APPROVAL}\"");
+    let text = approval.text();
+    if text.is_empty() {
+        faults.push(approval.required(format!("{needs}, see {APPROVAL_PAGE}")));
+    } else if !text.starts_with("unapproved") && !is_address(text) {
+        faults.push(approval.invalid(format!(
+            "{needs} with either a URL or a reason starting with \"unapproved\", see \
+             {APPROVAL_PAGE}"
+        )));
+    }
+}
+
+/// Whether a text has a scheme and a host.
+fn is_address(text: &str) -> bool {
+    let host = text.split_once("://").map(|(_, rest)| rest);
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::apiextensions::customresourcedefinition;
+    use crate::recorded::{Functions, check};
+
+    #[test]
+    fn answers_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/apiextensions.json");
+        check(cases, |_| Functions {
+            defaults: Some(customresourcedefinition),
+            create: validate_customresourcedefinition,
+            update: Some(validate_customresourcedefinition_update),
+        });
+    }
+}

@@ -1,0 +1,280 @@
+//! What is refused of the versions of a custom resource. What all versions have in common is
+//! reported at the spec, as in an older form of definitions.
+
+use api::field::Field;
+use api::field_error::FieldError;
+use serde_json::{Map, Value};
+
+use crate::validation::Faults;
+use crate::validation::formats::{dns1035_label, report, require_text};
+use crate::validation::internal::internal_json;
+
+/// What versions may have in common.
+const MEMBERS: [&str; 4] = [
+    "schema",
+    "subresources",
+    "additionalPrinterColumns",
+    "selectableFields",
+];
+const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
+const MAX_WARNING: usize = 256;
+
+/// What all versions of a definition have in common.
+pub struct Shared<'v> {
+    first: Option<&'v Value>,
+    names: Vec<&'static str>,
+}
+
+impl<'v> Shared<'v> {
+    /// What these versions have in common.
+    pub fn of(versions: &Field<'v>) -> Shared<'v> {
+        let list = versions.list();
+        let first = list.first();
+        let is_shared = |name: &&str| {
+            let of_first = first.and_then(|version| version.get(*name));
+            list.iter().all(|version| version.get(*name) == of_first)
+        };
+        Shared {
+            first,
+            names: MEMBERS.into_iter().filter(is_shared).collect(),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(&name)
+    }
+
+    fn get(&self, name: &str) -> Option<&'v Value> {
+        let first = self.first.filter(|_| self.has(name))?;
+        first.get(name)
+    }
+}
+
+/// The faults of the versions.
+pub fn validate_versions(spec: &Field<'_>, shared: &Shared<'_>, faults: &mut Faults) {
+    let versions = spec.member("versions");
+    for version in versions.items() {
+        let schema = version.member("schema");
+        let root = schema.member("openAPIV3Schema");
+        if !root.is_set() {
+            faults.push(root.required(""));
+        }
+    }
+    let mut seen = Vec::new();
+    let (mut is_unique, mut stored) = (true, 0);
+    for (version, value) in versions.items().zip(versions.list()) {
+        validate_warning(&version, faults);
+        let schema = version.member("schema");
+        if !shared.has("schema") {
+            validate_root(&schema.member("openAPIV3Schema"), faults);
+        }
+        if !shared.has("subresources") {
+            validate_scale(&version.member("subresources"), faults);
+        }
+        if !shared.has("additionalPrinterColumns") {
+            validate_columns(&version.member("additionalPrinterColumns"), faults);
+        }
+        stored += usize::from(version.member("storage").is_true());
+        let name = value
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        is_unique &= !seen.contains(&name);
+        seen.push(name);
+        let field = version.member("name");
+        report(&field, dns1035_label(name), faults);
+    }
+    if !is_unique {
+        faults.push(versions_fault(
+            &versions,
+            shared,
+            "must contain unique version names",
+        ));
+    }
+    if stored != 1 {
+        let detail = "must have exactly one version marked as storage version";
+        faults.push(versions_fault(&versions, shared, detail));
+    }
+    if let Some(first) = seen.first().filter(|name| !name.is_empty()) {
+        let place = spec.member("version");
+        for message in dns1035_label(first) {
+            faults.push(place.invalid_value(*first, message));
+        }
+    }
+}
+
+/// A fault that shows all versions, without what they have in common.
+fn versions_fault(versions: &Field<'_>, shared: &Shared<'_>, detail: &str) -> FieldError {
+    let mut fault = versions.invalid(detail);
+    if versions.is_set() {
+        let json = |version: &Value| {
+            let members = version.as_object().into_iter().flatten();
+            let own = members.filter(|(name, _)| !shared.has(name));
+            let own: Map<String, Value> = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+            let type_name = "apiextensions.v1.CustomResourceDefinitionVersion";
+            internal_json(type_name, Some(&Value::Object(own)))
+        };
+        let shown: Vec<String> = versions.list().iter().map(json).collect();
+        fault.value = format!("[{}]", shown.join(","));
+    }
+    fault
+}
+
+/// The faults of what all versions have in common.
+pub fn validate_shared(spec: &Field<'_>, shared: &Shared<'_>, faults: &mut Faults) {
+    if let Some(schema) = shared.get("schema") {
+        let validation = spec.member("validation");
+        let validation = validation.with_value(schema);
+        validate_root(&validation.member("openAPIV3Schema"), faults);
+    }
+    if let Some(subresources) = shared.get("subresources") {
+        let place = spec.member("subresources");
+        validate_scale(&place.with_value(subresources), faults);
+    }
+    if let Some(columns) = shared.get("additionalPrinterColumns") {
+        let place = spec.member("additionalPrinterColumns");
+        validate_columns(&place.with_value(columns), faults);
+    }
+}
+
+/// The root of a schema is an object.
+fn validate_root(schema: &Field<'_>, faults: &mut Faults) {
+    if !schema.is_set() {
+        return;
+    }
+    let kind = schema.member("type");
+    match kind.text() {
+        "object" => {}
+        "" => faults.push(kind.required("must not be empty at the root")),
+        _ => faults.push(kind.invalid("must be object at the root")),
+    }
+}
+
+fn validate_warning(version: &Field<'_>, faults: &mut Faults) {
+    let warning = version.member("deprecationWarning");
+    if !warning.is_set() {
+        return;
+    }
+    if !version.member("deprecated").is_true() {
+        faults.push(warning.invalid("can only be set for deprecated versions"));
+    }
+    let text = warning.text();
+    if text.is_empty() {
+        faults.push(warning.invalid("must not be an empty string"));
+    } else if text.len() > MAX_WARNING {
+        let detail = format!("must be <= {MAX_WARNING} characters long");
+        faults.push(warning.invalid(detail));
+    } else if let Some((index, _)) = text
+        .char_indices()
+        .find(|(_, letter)| !api::field_error::is_go_printable(*letter))
+    {
+        faults.push(warning.invalid(format!(
+            "must only contain printable UTF-8 characters; non-printable character found at \
+             index {index}"
+        )));
+    }
+}
+
+fn validate_scale(subresources: &Field<'_>, faults: &mut Faults) {
+    let scale = subresources.member("scale");
+    if !scale.is_set() {
+        return;
+    }
+    for (name, above) in [
+        ("specReplicasPath", ".spec"),
+        ("statusReplicasPath", ".status"),
+    ] {
+        let path = scale.member(name);
+        if require_text(&path, faults) {
+            let detail = format!("should be a json path under {above}");
+            validate_path(&path, &[above], &detail, faults);
+        }
+    }
+    let labels = scale.member("labelSelectorPath");
+    if !labels.text().is_empty() {
+        let detail = "should be a json path under either .spec or .status";
+        validate_path(&labels, &[".spec", ".status"], detail, faults);
+    }
+}
+
+fn validate_path(path: &Field<'_>, above: &[&str], detail: &str, faults: &mut Faults) {
+    let is_below = |above: &&str| {
+        let rest = path.text().strip_prefix(above);
+        rest.is_some_and(|rest| rest.starts_with('.'))
+    };
+    if !path.text().starts_with('.') {
+        faults.push(path.invalid("must be a simple json path starting with ."));
+    } else if !above.iter().any(is_below) {
+        faults.push(path.invalid(detail));
+    }
+}
+
+fn validate_columns(columns: &Field<'_>, faults: &mut Faults) {
+    for column in columns.items() {
+        require_text(&column.member("name"), faults);
+        let kind = column.member("type");
+        let types = format!("must be one of {}", TYPES.join(","));
+        if kind.text().is_empty() {
+            faults.push(kind.required(types));
+        } else if !TYPES.contains(&kind.text()) {
+            faults.push(kind.invalid(types));
+        }
+        let format = column.member("format");
+        if !format.text().is_empty() && !FORMATS.contains(&format.text()) {
+            let formats = FORMATS.join(",");
+            faults.push(format.invalid(format!("must be one of {formats}")));
+        }
+        let path = column.member("jsonPath");
+        let place = column.member("JSONPath");
+        if path.text().is_empty() {
+            faults.push(place.required(""));
+        } else if !path.text().starts_with('.') {
+            let detail = "must be a simple json path starting with .";
+            faults.push(place.invalid_value(path.text(), detail));
+        }
+    }
+}
+
+/// The faults of the versions in which objects are stored.
+pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+    if stored.is_empty() {
+        faults.push(stored.invalid("must have at least one stored version"));
+        return;
+    }
+    let versions = spec.member("versions");
+    let name = |version: &'_ Value| {
+        let name = version.get("name").and_then(Value::as_str);
+        name.unwrap_or_default().to_owned()
+    };
+    for version in stored.items() {
+        let text = version.text();
+        if !versions.list().iter().any(|known| name(known) == text) {
+            faults.push(version.invalid(format!(
+                "missing from spec.versions; {text} was previously a storage version, and must \
+                 remain in spec.versions until a storage migration ensures no data remains \
+                 persisted in {text} and removes {text} from status.storedVersions"
+            )));
+        }
+    }
+    let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
+    let Some(current) = versions.list().iter().rfind(is_stored).map(name) else {
+        return;
+    };
+    if !stored
+        .list()
+        .iter()
+        .any(|known| known.as_str() == Some(&current))
+    {
+        faults.push(stored.invalid(format!("must have the storage version {current}")));
+    }
+}
