@@ -47,6 +47,7 @@ mod security;
 mod stalled;
 mod storage_metrics;
 mod stored;
+mod sweep;
 mod uncached;
 mod unread_bodies;
 mod users;

@@ -1,0 +1,292 @@
+//! Bodies of all built-in kinds, generated from their types, and what kube-apiserver answers to
+//! them. `tools/facts/sweep.py` records them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::harness::client::Answer;
+use crate::harness::{Call, Client, Daemon, Protocol};
+
+const CASES: &[u8] = include_bytes!("../fixtures/sweep.json.gz");
+
+/// How many connections share the cases.
+const CONNECTIONS: usize = 4;
+
+/// How many differences are shown; the file has all of them.
+const SHOWN: usize = 20;
+
+/// A known gap: the plural of the kind, what is tried, the field (`*` for any), and the reason.
+type Gap = (&'static str, &'static str, &'static str, &'static str);
+
+/// Cases with another answer than kube-apiserver's. One that agrees has to go.
+const GAPS: &[Gap] = &[];
+
+/// What kube-apiserver sets on its own and the daemon doesn't: the plural, the path within
+/// the object, the reason. Both objects are compared without it, unless the body says it.
+const UNSET: &[(&str, &str, &str)] = &[
+    ("pods", "spec.priority", "API-249: priorities are admission"),
+    (
+        "pods",
+        "spec.preemptionPolicy",
+        "API-249: priorities are admission",
+    ),
+    (
+        "pods",
+        "spec.tolerations",
+        "API-249: tolerations are admission",
+    ),
+    (
+        "services",
+        "spec.clusterIP",
+        "API-234: addresses are allocated",
+    ),
+    (
+        "services",
+        "spec.clusterIPs",
+        "API-234: addresses are allocated",
+    ),
+    (
+        "services",
+        "spec.healthCheckNodePort",
+        "API-234: ports are allocated",
+    ),
+    (
+        "services",
+        "spec.ports.nodePort",
+        "API-234: ports are allocated",
+    ),
+    (
+        "persistentvolumes",
+        "metadata.finalizers",
+        "API-249: protection is admission",
+    ),
+    (
+        "persistentvolumeclaims",
+        "metadata.finalizers",
+        "API-249: protection is admission",
+    ),
+];
+
+struct Difference {
+    kind: String,
+    case: String,
+    field: String,
+    text: String,
+}
+
+fn cases() -> Vec<Value> {
+    let mut text = String::new();
+    GzDecoder::new(CASES).read_to_string(&mut text).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// The plural in a name such as `deployments.v1.apps`.
+fn plural(kind: &str) -> &str {
+    kind.split('.').next().unwrap_or_default()
+}
+
+async fn answer(client: &Client, case: &Value) -> Answer {
+    let body = match case.get("text").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => case["body"].to_string(),
+    };
+    let call = Call::new("POST", text(case, "path")).body("application/json", body);
+    client.call(call).await
+}
+
+/// What is compared of an answer, in the form in which the others were recorded.
+fn compared(code: u16, mut found: Value) -> Value {
+    if code >= 300 {
+        let mut kept = json!({
+            "code": code,
+            "reason": text(&found, "reason"),
+            "message": text(&found, "message"),
+        });
+        if let Some(causes) = found["details"].get("causes") {
+            kept["causes"] = causes.clone();
+        }
+        return kept;
+    }
+    let uid = text(&found["metadata"], "uid").to_owned();
+    if let Some(metadata) = found["metadata"].as_object_mut() {
+        for name in [
+            "uid",
+            "creationTimestamp",
+            "managedFields",
+            "resourceVersion",
+        ] {
+            metadata.remove(name);
+        }
+    }
+    if let Some(status) = found["status"].as_object_mut() {
+        status.remove("lastPhaseTransitionTime");
+    }
+    // Selectors of Jobs have the identifier of the object.
+    let mut object = found.to_string();
+    if !uid.is_empty() {
+        object = object.replace(&uid, "UID");
+    }
+    json!({ "code": code, "object": serde_json::from_str::<Value>(&object).unwrap() })
+}
+
+/// Whether a body says something at this path.
+fn says(body: &Value, path: &str) -> bool {
+    match (body, path.split_once('.')) {
+        (Value::Array(items), _) => items.iter().any(|item| says(item, path)),
+        (_, Some((first, rest))) => says(&body[first], rest),
+        (_, None) => body.get(path).is_some_and(|value| !value.is_null()),
+    }
+}
+
+fn remove(object: &mut Value, path: &str) {
+    match (object, path.split_once('.')) {
+        (Value::Array(items), _) => items.iter_mut().for_each(|item| remove(item, path)),
+        (Value::Object(members), Some((first, rest))) => {
+            if let Some(inner) = members.get_mut(first) {
+                remove(inner, rest);
+            }
+        }
+        (Value::Object(members), None) => {
+            members.remove(path);
+        }
+        _ => {}
+    }
+}
+
+/// The paths at which two values differ, with both.
+fn differing(ours: &Value, theirs: &Value, path: &str, into: &mut String) {
+    if ours == theirs {
+        return;
+    }
+    match (ours, theirs) {
+        (Value::Object(left), Value::Object(right)) => {
+            let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            for name in names {
+                let left = left.get(name).unwrap_or(&Value::Null);
+                let right = right.get(name).unwrap_or(&Value::Null);
+                differing(left, right, &format!("{path}.{name}"), into);
+            }
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            for (number, (left, right)) in left.iter().zip(right).enumerate() {
+                differing(left, right, &format!("{path}[{number}]"), into);
+            }
+        }
+        _ => {
+            let _ = write!(
+                into,
+                "\n    {path}:\n      ours:   {ours}\n      theirs: {theirs}"
+            );
+        }
+    }
+}
+
+async fn compare(client: &Client, case: &Value) -> Option<Difference> {
+    let found = answer(client, case).await;
+    let mut ours = compared(found.status.as_u16(), found.json());
+    let mut theirs = case["answer"].clone();
+    for (of, path, _) in UNSET {
+        if plural(text(case, "kind")) == *of && !says(&case["body"], path) {
+            for object in [&mut ours, &mut theirs] {
+                if let Some(object) = object.get_mut("object") {
+                    remove(object, path);
+                }
+            }
+        }
+    }
+    let mut difference = String::new();
+    differing(&ours, &theirs, "", &mut difference);
+    if difference.is_empty() {
+        return None;
+    }
+    Some(Difference {
+        kind: text(case, "kind").to_owned(),
+        case: text(case, "case").to_owned(),
+        field: text(case, "field").to_owned(),
+        text: difference,
+    })
+}
+
+/// All differences, in the order of the cases.
+async fn differences(daemon: &Daemon, cases: &[Value]) -> Vec<Difference> {
+    let share = cases.len().div_ceil(CONNECTIONS);
+    let shares = cases.chunks(share).map(|share| async move {
+        let client = daemon.target().client_over(Protocol::Http2);
+        let mut found = Vec::new();
+        for case in share {
+            found.extend(compare(&client, case).await);
+        }
+        found
+    });
+    join_all(shares).await.into_iter().flatten().collect()
+}
+
+impl Difference {
+    fn is(&self, gap: &Gap) -> bool {
+        let (kind, case, field, _) = *gap;
+        self.kind == kind && self.case == case && self.field == field
+    }
+}
+
+/// Writes all differences into a file and shows what fits on a screen.
+fn report(differences: &[&Difference]) -> String {
+    let mut counts = BTreeMap::new();
+    let mut whole = String::new();
+    let mut shown = String::new();
+    for (number, difference) in differences.iter().enumerate() {
+        *counts.entry(difference.kind.as_str()).or_insert(0) += 1;
+        let Difference {
+            kind,
+            case,
+            field,
+            text,
+        } = difference;
+        let line = format!("{kind}: {case}: {field}{text}\n");
+        if number < SHOWN {
+            shown += &line;
+        }
+        whole += &line;
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep.txt");
+    std::fs::write(&file, whole).unwrap();
+    for (kind, count) in counts {
+        let _ = writeln!(shown, "{count} of {kind}");
+    }
+    format!("{shown}all of them are in {}", file.display())
+}
+
+#[tokio::test]
+async fn generated_bodies_of_all_kinds_are_answered_as_by_kube_apiserver() {
+    let daemon = Daemon::start().await;
+    let cases = cases();
+    assert!(cases.len() > 5000, "{} cases", cases.len());
+    let differences = differences(&daemon, &cases).await;
+    let unknown: Vec<&Difference> = differences
+        .iter()
+        .filter(|difference| !GAPS.iter().any(|gap| difference.is(gap)))
+        .collect();
+    assert!(
+        unknown.is_empty(),
+        "{} of {} cases differ:\n{}",
+        unknown.len(),
+        cases.len(),
+        report(&unknown)
+    );
+    let closed: Vec<&Gap> = GAPS
+        .iter()
+        .filter(|gap| !differences.iter().any(|difference| difference.is(gap)))
+        .collect();
+    assert!(closed.is_empty(), "gaps that are none any more: {closed:?}");
+}
