@@ -99,19 +99,7 @@ impl std::str::FromStr for Quantity {
     /// # Errors
     /// The text is no quantity.
     fn from_str(text: &str) -> Result<Quantity, QuantityError> {
-        let text = text.trim();
-        let (is_negative, rest) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
-        };
-        let is_numeric = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-        let end = rest.bytes().position(|byte| !is_numeric(byte));
-        let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
-        if number.is_empty() || number.matches('.').count() > 1 {
-            return Err(QuantityError::Form);
-        }
-        check_suffix(suffix)?;
-        let scale = Scale::read(suffix).ok_or(QuantityError::Suffix)?;
+        let (is_negative, number, scale) = parts(text)?;
         let nanos = nanos(number, &scale);
         let mut format = scale.format;
         if format == Format::BinarySi && nanos > 0 && nanos < ONE {
@@ -126,6 +114,57 @@ impl std::str::FromStr for Quantity {
             format,
         })
     }
+}
+
+/// The sign, the number and the scale of a text. Without digits the number is zero, as in Go.
+fn parts(text: &str) -> Result<(bool, &str, Scale), QuantityError> {
+    let text = text.trim();
+    let (is_negative, rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let is_numeric = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let end = rest.bytes().position(|byte| !is_numeric(byte));
+    let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
+    if text.is_empty() || number.matches('.').count() > 1 {
+        return Err(QuantityError::Form);
+    }
+    check_suffix(suffix)?;
+    let scale = Scale::read(suffix).ok_or(QuantityError::Suffix)?;
+    Ok((is_negative, number, scale))
+}
+
+/// A quantity in the text in which Kubernetes prints it after it has read it: the canonical one, or
+/// the one that was written if its number looks canonical (`+5`, `05`, `1E3`).
+///
+/// # Errors
+/// The text is no quantity.
+pub fn printed(text: &str) -> Result<String, QuantityError> {
+    let (_, number, scale) = parts(text)?;
+    match looks_canonical(number, &scale) {
+        true => Ok(text.trim().to_owned()),
+        false => text
+            .parse::<Quantity>()
+            .map(|quantity| quantity.to_string()),
+    }
+}
+
+/// Whether Kubernetes takes a number for a canonical one.
+fn looks_canonical(number: &str, scale: &Scale) -> bool {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole = whole.trim_start_matches('0');
+    let digits = whole.len() + fraction.len();
+    if whole.is_empty() {
+        return false;
+    }
+    if scale.format == Format::BinarySi {
+        // It counts three decimal digits for each power of 1024.
+        let is_eighth = whole.parse::<u64>().is_ok_and(|number| number % 8 == 0);
+        return fraction.is_empty() && !is_eighth && digits + 3 * scale.power_of_1024 <= 14;
+    }
+    let power = scale.power_of_ten - fraction.len() as i64;
+    let ends_in_zeros = format!("{whole}{fraction}").ends_with("000");
+    digits <= 18 && power >= -NANO_DIGITS && power % 3 == 0 && !ends_in_zeros
 }
 
 /// Whether a suffix has the form of one: letters, a sign, digits.
@@ -332,6 +371,26 @@ mod tests {
 
     /// As kube-apiserver 1.36 prints them.
     #[test]
+    fn texts_that_look_canonical_are_kept() {
+        for text in [
+            "+5", "05", "5.", "1E3", "1e0", "1e99", "1.500", "+5Ki", "1500m", "-5.",
+        ] {
+            assert_eq!(printed(text).as_deref(), Ok(text));
+        }
+        for (text, shown) in [
+            ("00", "0"),
+            ("1e1", "10"),
+            ("+1.5", "1500m"),
+            ("05000", "5k"),
+            ("+1024Mi", "1Gi"),
+            ("1.0Ki", "1Ki"),
+        ] {
+            assert_eq!(printed(text).as_deref(), Ok(shown), "{text}");
+        }
+    }
+
+    /// As kube-apiserver 1.36 prints them.
+    #[test]
     fn quantities_have_a_canonical_form() {
         let cases = [
             ("1024Mi", "1Gi"),
@@ -357,6 +416,9 @@ mod tests {
             ("0.5Ki", "512"),
             ("1e20", "100e18"),
             (".", "0"),
+            ("-", "0"),
+            ("Ki", "0"),
+            ("-e1", "0"),
             (".5", "500m"),
             (" 1 ", "1"),
             ("1000", "1k"),
@@ -373,10 +435,10 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "abc", "true", "[1]", "1 Gi", "--1", "1.1.1"] {
+        for text in ["", "abc", "true", "[1]", "1 Gi", "1.1.1"] {
             assert_eq!(canonical(text), Err(QuantityError::Form), "{text}");
         }
-        for text in ["1i", "1Mii", "1e", "1e+", "1mm", "1K"] {
+        for text in ["1i", "1Mii", "1e", "1e+", "1mm", "1K", "e", "--1"] {
             assert_eq!(canonical(text), Err(QuantityError::Suffix), "{text}");
         }
     }

@@ -18,19 +18,45 @@ const PAD_ALLOWING_TRAILING_BITS: GeneralPurposeConfig = PAD.with_decode_allow_t
 /// Where it is none, in the words of Go.
 pub(super) fn base64(mut text: String) -> Result<String, String> {
     // Go ignores line breaks anywhere in base64.
-    if text.contains(['\r', '\n']) {
-        text.retain(|c| !matches!(c, '\r' | '\n'));
+    let written = text.contains(['\r', '\n']).then(|| text.clone());
+    if written.is_some() {
+        text.retain(|c| !is_line_break(&c));
     }
-    let bytes = LENIENT_BASE64.decode(text.as_bytes()).map_err(|error| {
-        let at = match error {
-            base64::DecodeError::InvalidByte(at, _)
-            | base64::DecodeError::InvalidLastSymbol(at, _) => at,
-            _ => text.len(),
-        };
+    let bytes = LENIENT_BASE64.decode(text.as_bytes()).map_err(|_| {
+        let at = base64_fault(written.as_deref().unwrap_or(&text));
         format!("illegal base64 data at input byte {at}")
     })?;
     let canonical = LENIENT_BASE64.encode(bytes);
     Ok(if text == canonical { text } else { canonical })
+}
+
+fn is_line_break(c: &char) -> bool {
+    matches!(c, '\r' | '\n')
+}
+
+/// The byte at which Go finds the fault in base64: where a group that is too short begins, the first
+/// byte that can't be there, or the end where padding lacks.
+fn base64_fault(text: &str) -> usize {
+    let is_symbol = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
+    let mut characters = text.char_indices().filter(|(_, c)| !is_line_break(c));
+    let mut in_group = 0;
+    while let Some((at, c)) = characters.next() {
+        match (c, in_group) {
+            (c, _) if is_symbol(c) => in_group = (in_group + 1) % 4,
+            ('=', 2) => {
+                return match characters.next() {
+                    None => text.len(),
+                    // What follows the padding.
+                    Some((_, '=')) => characters.next().map_or(text.len(), |(at, _)| at),
+                    // Go names the byte before.
+                    Some((at, _)) => at - 1,
+                };
+            }
+            ('=', 3) => return characters.next().map_or(text.len(), |(at, _)| at),
+            _ => return at,
+        }
+    }
+    text.len() - in_group
 }
 
 /// The number of decimals that a time must have.

@@ -232,6 +232,32 @@ fn typed_members_are_checked() {
     assert_eq!((kept.get("other"), kept.get("data")), (None, None));
 }
 
+/// API-89: where Go finds the fault in base64.
+#[test]
+fn faults_in_base64_have_their_place() {
+    let cases = [
+        ("YQ", 0),
+        ("YWJjYQ", 4),
+        ("YQ=", 3),
+        ("YQ=x", 2),
+        ("YQ==x", 4),
+        ("YWI==", 4),
+        ("=", 0),
+        ("Y=", 1),
+        ("Y\\nQ", 1),
+        ("Y\\nQ\\n%", 4),
+        ("YQ\\n=", 4),
+        ("YQ==\\nYQ==", 5),
+        ("YWJjYQ\\n", 5),
+    ];
+    for (text, at) in cases {
+        let body = format!("{{\"binaryData\":{{\"a\":\"{text}\"}}}}");
+        let message = refusal(&body, BodyFormat::Json, &configmaps());
+        let end = format!("illegal base64 data at input byte {at}");
+        assert!(message.ends_with(&end), "{text}: {message}");
+    }
+}
+
 /// As in kube-apiserver, times of leases have exactly six decimals.
 #[test]
 fn lease_times_have_six_decimals() {

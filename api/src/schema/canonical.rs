@@ -28,7 +28,7 @@ impl Schema {
                     self.canonicalize_value(&field.of, value);
                     if !field.of.is_pointer && is_zero(&field.of, value) {
                         match field.is_always_printed {
-                            true if is_nil(value) => *value = Value::Null,
+                            true if is_nil(&field.of, value) => *value = Value::Null,
                             true => {}
                             false if prints_zero(field) => {}
                             false => drop(members.remove(&field.name)),
@@ -144,8 +144,8 @@ pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
 }
 
 /// An empty list or map, which Kubernetes keeps as none.
-fn is_nil(value: &Value) -> bool {
-    matches!(value, Value::Array(_) | Value::Object(_))
+fn is_nil(of: &Type, value: &Value) -> bool {
+    matches!(value, Value::Array(_) | Value::Object(_)) && !matches!(of.shape, Shape::Struct(_))
 }
 
 /// Whether the value is a struct that is printed without members too.
@@ -163,8 +163,10 @@ mod tests {
         type Thing kind\n  1 spec Spec\n  2 status Status omitzero\n\n\
         type Spec\n  1 replicas *int32\n  2 count int32\n  3 selector *Part always\n\
         \x20 4 parts []Part always\n  5 labels map[string]string\n  6 part Part\n\
-        \x20 7 size quantity\n  8 at time\n  9 port intorstring omitzero\n  10 more []Part\n\n\
+        \x20 7 size quantity\n  8 at time\n  9 port intorstring omitzero\n  10 more []Part\n\
+        \x20 11 terms Terms always\n\n\
         type Status\n  1 phase string\n\n\
+        type Terms\n  1 labels map[string]string\n\n\
         type Part\n  1 name string always\n  2 note string\n  3 on *bool\n";
 
     fn canonical(value: Value) -> Value {
@@ -185,11 +187,13 @@ mod tests {
     fn fields_are_printed_as_go_prints_them() {
         let empty = json!({"spec": {
             "selector": null, "parts": null, "part": {"name": ""}, "size": "0", "at": null,
+            "terms": {},
         }});
         for body in [
             json!({}),
             json!({"spec": null, "status": {}}),
-            json!({"spec": {"count": 0, "parts": [], "labels": {}, "more": [], "part": {}},
+            json!({"spec": {"count": 0, "parts": [], "labels": {}, "more": [], "part": {},
+                    "terms": {}},
                    "status": {"phase": ""}}),
         ] {
             assert_eq!(canonical(body), empty);
@@ -198,6 +202,7 @@ mod tests {
             "replicas": 0, "count": 1, "selector": {"name": "", "on": false},
             "parts": [{"name": "a"}], "labels": {"a": ""}, "part": {"name": "", "note": "n"},
             "size": "1", "at": "2001-02-03T04:05:06Z", "port": "web", "more": [{"name": ""}],
+            "terms": {"labels": {"a": "b"}},
         }, "status": {"phase": "On"}});
         let mut body = given.clone();
         body["spec"]["more"] = json!([{"note": ""}]);

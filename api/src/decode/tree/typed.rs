@@ -8,7 +8,7 @@ use super::super::go_duration;
 use super::super::scalar::{self, Decimals};
 use super::{Guide, Node, Numbers, Reading};
 use crate::document_paths::json_type;
-use crate::quantity::{Quantity, QuantityError};
+use crate::quantity::{self, QuantityError};
 use crate::schema::{Field, Scalar, Shape, Struct, Type};
 
 /// A field as Go's refusals name it: with the struct that has it, and no places in lists or maps.
@@ -101,9 +101,7 @@ impl Node<'_> {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                let read = text.parse::<Quantity>();
-                let text = read.map(|quantity| quantity.to_string());
-                reading.parsed(text.map_err(|error| error.to_string()))
+                reading.parsed(quantity::printed(&text).map_err(|error| error.to_string()))
             }
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
                 reading.refuse(|| type_error(json_type(&value), "string", at));

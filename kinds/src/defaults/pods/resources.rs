@@ -32,7 +32,10 @@ pub fn resource_requirements(members: &mut Members, name: &str) {
 
 fn rewrite(value: &mut Value, change: impl Fn(Quantity) -> Quantity) {
     if let Some(quantity) = read(value) {
-        let text = change(quantity).to_string();
+        let changed = change(quantity);
+        let kept = value.as_str().filter(|_| changed == quantity);
+        let kept = kept.and_then(|text| api::quantity::printed(text).ok());
+        let text = kept.unwrap_or_else(|| changed.to_string());
         if value.as_str() != Some(text.as_str()) {
             *value = text.into();
         }
