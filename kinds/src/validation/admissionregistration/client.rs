@@ -43,8 +43,14 @@ pub fn validate_webhook_url(field: &Field<'_>, faults: &mut Faults) {
 
 /// The faults of the service of a webhook.
 pub fn validate_webhook_service(service: &Field<'_>, faults: &mut Faults) {
-    formats::require_text(&service.member("name"), faults);
-    formats::require_text(&service.member("namespace"), faults);
+    let (name, namespace) = (service.member("name"), service.member("namespace"));
+    // As in kube-apiserver, the fault of each is reported at the other.
+    if namespace.text().is_empty() {
+        faults.push(name.required(""));
+    }
+    if name.text().is_empty() {
+        faults.push(namespace.required(""));
+    }
     let port = service.member("port");
     if port.int().is_some_and(|port| !(1..=65535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";

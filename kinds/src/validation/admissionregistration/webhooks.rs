@@ -78,6 +78,8 @@ fn validate_webhook(hook: &Field<'_>, faults: &mut Faults) {
     for name in ["namespaceSelector", "objectSelector"] {
         validate_label_selector(&hook.member(name), false, faults);
     }
+    let reinvocation = hook.member("reinvocationPolicy");
+    texts::validate_one_of(&reinvocation, &REINVOCATION_POLICIES, faults);
     let client = hook.member("clientConfig");
     let url = client.member("url");
     let service = client.member("service");
@@ -87,8 +89,6 @@ fn validate_webhook(hook: &Field<'_>, faults: &mut Faults) {
         _ => faults.push(client.required("exactly one of url or service is required")),
     }
     validate_match_conditions(&hook.member("matchConditions"), faults);
-    let reinvocation = hook.member("reinvocationPolicy");
-    texts::validate_one_of(&reinvocation, &REINVOCATION_POLICIES, faults);
 }
 
 /// The name of a webhook is a domain of three parts or more.
