@@ -4,12 +4,13 @@ use std::time::Duration;
 use actors::engine::{Engine, MemoryEngine, Retention};
 use actors::supervisor::{ActorSystem, ActorSystemConfig};
 use futures_util::FutureExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::{Controllers, Sharing, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
+use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
 use crate::kinds::special::SYSTEM_NAMESPACES;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
@@ -18,6 +19,9 @@ use crate::registry::{NamespacedName, Registry};
 use crate::storage::ResourceStorage;
 use crate::storage::factory::{Engines, StorageFactory, StorageOptions, StoragePlan};
 use crate::storage::transformer::Identity;
+
+/// For each collection the least body and one with most fields.
+const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
 
 /// Awaited events need milliseconds. The limit is for busy machines.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,6 +61,20 @@ async fn system_namespaces_are_created_when_they_are_missing() {
     assert_eq!(fixture.names("namespaces", None).await, expected);
 }
 
+/// The least valid object of a kind, with the name `a`.
+fn least_body(row: &ResourceDefinition) -> String {
+    let bodies: Value = serde_json::from_str(BODIES).expect("JSON");
+    let mut bodies = bodies.as_object().expect("by path").iter();
+    let is_own =
+        |body: &Value| body["kind"] == *row.kind && body["apiVersion"] == *row.api_version();
+    let (_, found) = bodies
+        .find(|(_, found)| is_own(&found[0]))
+        .expect("a body of each kind");
+    let mut body = found[0].clone();
+    body["metadata"]["name"] = json!("a");
+    body.to_string()
+}
+
 /// API-225: contents of every kind are deleted, and then the namespace. Other objects stay.
 #[tokio::test]
 async fn a_deleted_namespace_is_emptied_and_goes() {
@@ -65,15 +83,15 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
         .create("namespaces", None, r#"{"metadata":{"name":"e"}}"#)
         .await
         .expect("created");
-    let body = r#"{"metadata":{"name":"a"}}"#;
     // Other versions and groups of an object are the same object.
     let rows = built_in().into_iter();
     let rows = rows.filter(|row| row.is_namespaced() && !row.has_own_form());
     let rows: Vec<_> = rows.collect();
     for row in &rows {
         for namespace in ["d", "e"] {
+            let body = least_body(row);
             let created = fixture
-                .create(&row.qualified(), Some(namespace), body)
+                .create(&row.qualified(), Some(namespace), &body)
                 .await;
             created.expect("created");
         }

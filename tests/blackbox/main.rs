@@ -18,6 +18,7 @@ mod damage;
 mod deletion;
 mod doors;
 mod encryption;
+mod every_kind;
 mod expiry;
 mod hostile;
 mod hostile_settings;
