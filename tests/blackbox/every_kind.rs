@@ -38,7 +38,7 @@ fn examples() -> Vec<Example> {
     examples.collect()
 }
 
-async fn every_kind_is_created_shown_and_explained(version: &str) {
+async fn every_kind_is_created_shown_and_explained(version: &'static str) {
     let daemon = Daemon::start().await;
     let Some(kubectl) = Kubectl::find(version, &daemon) else {
         return;
