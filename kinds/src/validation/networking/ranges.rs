@@ -6,16 +6,18 @@ use api::names;
 use api::object::Object;
 
 use super::super::Faults;
-use super::super::addresses::validate_range;
+use super::super::addresses::{validate_address, validate_range};
 use super::super::formats::report;
 use super::super::internal::{internal_json, invalid_struct};
 use super::super::texts::require_valid;
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// The faults of an IPAddress, which belongs to an object.
+/// The faults of an IPAddress, which is named by its address and belongs to an object.
 pub fn validate_ipaddress(object: &Object) -> Faults {
     let mut faults = Faults::new();
+    let metadata = Field::of(object, "metadata");
+    validate_address(&metadata.member("name"), &mut faults);
     let spec = Field::of(object, "spec");
     let parent = spec.member("parentRef");
     if !parent.is_set() {
