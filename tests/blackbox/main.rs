@@ -53,4 +53,5 @@ mod uncached;
 mod unread_bodies;
 mod users;
 mod vanished;
+mod versions;
 mod watch;
