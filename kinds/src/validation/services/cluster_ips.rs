@@ -59,7 +59,7 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     if ips.len() > 1 && !has_both_families(&ips) {
         faults.push(ips.invalid("may specify no more than one IP for each IP family"));
     }
-    if !service.is_headless() && faults.is_empty() {
+    if !service.is_headless() {
         validate_families(&ips, &families, &mut faults);
     }
     faults
@@ -95,7 +95,7 @@ fn has_both_families(ips: &Field<'_>) -> bool {
 fn validate_families(ips: &Field<'_>, families: &Field<'_>, faults: &mut Faults) {
     for (index, (ip, family)) in ips.items().zip(families.items()).enumerate() {
         let family = family.text();
-        if (family == "IPv4") != is_v4_text(ip.text()) {
+        if FAMILIES.contains(&family) && (family == "IPv4") != is_v4_text(ip.text()) {
             let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
             faults.push(ip.invalid(why));
         }
