@@ -1,9 +1,30 @@
-//! What is filled in of ranges of limits (API-254).
+//! What is filled in of ranges of limits and quotas (API-254).
 
 use api::object::Object;
 use serde_json::Value;
 
+use super::pods::resources::resource_list;
 use super::{Members, items, member, member_or_new};
+
+/// The lists of resources of a limit.
+const LISTS: [&str; 5] = [
+    "max",
+    "min",
+    "default",
+    "defaultRequest",
+    "maxLimitRequestRatio",
+];
+
+/// Fills in a quota: nothing but the form of quantities.
+pub fn resourcequota(object: &mut Object) {
+    if let Some(spec) = member(&mut object.0, "spec") {
+        resource_list(spec, "hard");
+    }
+    if let Some(status) = member(&mut object.0, "status") {
+        resource_list(status, "hard");
+        resource_list(status, "used");
+    }
+}
 
 /// Fills in a range of limits. Limits of containers that are not given follow from those that are.
 pub fn limitrange(object: &mut Object) {
@@ -11,6 +32,9 @@ pub fn limitrange(object: &mut Object) {
         return;
     };
     for item in items(spec, "limits") {
+        for list in LISTS {
+            resource_list(item, list);
+        }
         if item.get("type").and_then(Value::as_str) != Some("Container") {
             continue;
         }

@@ -198,6 +198,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
     (
         "core.v1.ResourceQuota",
         Rules {
+            defaults: Some(defaults::limits::resourcequota),
             create: Some(validation::limits::validate_resourcequota),
             update: Some(validation::limits::validate_resourcequota_update),
             status: Some(validation::limits::validate_resourcequota_status_update),

@@ -4,7 +4,7 @@ use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
 
-use crate::validation::{Faults, formats};
+use crate::validation::Faults;
 
 /// How URLs of webhooks look.
 const FORM: &str = "; desired format: https://host[/path]";

@@ -11,7 +11,7 @@ pub use ranges::{validate_limitrange, validate_limitrange_update};
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::defaults::limits::limitrange;
+    use crate::defaults::limits::{limitrange, resourcequota};
     use crate::recorded::{Functions, check};
 
     #[test]
@@ -24,14 +24,14 @@ mod tests {
                 update: Some(validate_limitrange_update),
             },
             false => Functions {
-                defaults: None,
+                defaults: Some(resourcequota),
                 create: validate_resourcequota,
                 update: Some(validate_resourcequota_update),
             },
         });
         let cases = include_str!("../../../recorded/limits_status.json");
         check(cases, |_| Functions {
-            defaults: None,
+            defaults: Some(resourcequota),
             create: validate_resourcequota,
             update: Some(validate_resourcequota_status_update),
         });
