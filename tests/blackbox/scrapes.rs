@@ -188,8 +188,8 @@ async fn the_page_stays_small_whatever_clients_do() {
     );
     assert_eq!(before.lines().count(), after.lines().count());
     println!("{} bytes, {} lines", after.len(), after.lines().count());
-    // Each resource adds to it, however it is used.
-    assert!(after.len() < 12_000 * paths.len(), "{} bytes", after.len());
+    // Each resource adds about 11 KB when it is used in every way.
+    assert!(after.len() < 1_000_000, "{} bytes", after.len());
 }
 
 #[tokio::test]
