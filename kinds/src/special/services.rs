@@ -205,7 +205,8 @@ fn choose_families(spec: &mut Members) {
         return;
     }
     let address = spec.get("clusterIP").and_then(Value::as_str);
-    let is_headless = address == Some(HEADLESS);
+    let addresses = spec.get("clusterIPs").and_then(Value::as_array);
+    let is_headless = matches!(addresses.map(Vec::as_slice), Some([only]) if only == HEADLESS);
     let has_selector = spec.get("selector").and_then(Value::as_object);
     let has_selector = has_selector.is_some_and(|selector| !selector.is_empty());
     let family = match address {

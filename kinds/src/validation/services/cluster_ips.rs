@@ -95,7 +95,8 @@ fn has_both_families(ips: &Field<'_>) -> bool {
 fn validate_families(ips: &Field<'_>, families: &Field<'_>, faults: &mut Faults) {
     for (index, (ip, family)) in ips.items().zip(families.items()).enumerate() {
         let family = family.text();
-        if FAMILIES.contains(&family) && (family == "IPv4") != is_v4_text(ip.text()) {
+        let is_v6 = parse_address(ip.text()).is_some_and(|address| !is_v4(address));
+        if FAMILIES.contains(&family) && (family == "IPv6") != is_v6 {
             let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
             faults.push(ip.invalid(why));
         }
