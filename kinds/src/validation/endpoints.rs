@@ -199,7 +199,11 @@ fn validate_slice_addresses(endpoint: &Field<'_>, kind: &str, faults: &mut Fault
 
 fn validate_slice_ip(addresses: &Field<'_>, address: &Field<'_>, kind: &str, faults: &mut Faults) {
     let before = faults.len();
-    let parsed = validate_address(address, faults);
+    // Only IPv6 has more than one form.
+    let parsed = match kind {
+        "IPv6" => validate_address(address, faults),
+        _ => validate_legacy_address(address, &[], faults),
+    };
     let Some(parsed) = parsed.filter(|_| faults.len() == before) else {
         return;
     };
