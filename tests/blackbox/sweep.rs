@@ -57,22 +57,22 @@ const UNSET: &[(&str, &str, &str)] = &[
     (
         "services",
         "spec.clusterIP",
-        "API-234: addresses are allocated",
+        "API-228: addresses are allocated",
     ),
     (
         "services",
         "spec.clusterIPs",
-        "API-234: addresses are allocated",
+        "API-228: addresses are allocated",
     ),
     (
         "services",
         "spec.healthCheckNodePort",
-        "API-234: ports are allocated",
+        "API-228: ports are allocated",
     ),
     (
         "services",
         "spec.ports.nodePort",
-        "API-234: ports are allocated",
+        "API-228: ports are allocated",
     ),
     (
         "persistentvolumes",
