@@ -29,21 +29,6 @@ const GAPS: &str = include_str!("../fixtures/sweep-gaps.txt");
 /// the object, the reason. Both objects are compared without it, unless the body says it.
 const UNSET: &[(&str, &str, &str)] = &[
     (
-        "certificatesigningrequests",
-        "spec.username",
-        "the requester is not recorded",
-    ),
-    (
-        "certificatesigningrequests",
-        "spec.uid",
-        "the requester is not recorded",
-    ),
-    (
-        "certificatesigningrequests",
-        "spec.groups",
-        "the requester is not recorded",
-    ),
-    (
         "resourceslices",
         "spec.devices.taints.timeAdded",
         "the time of taints is not set",
@@ -73,6 +58,11 @@ const UNSET: &[(&str, &str, &str)] = &[
         "services",
         "spec.ports.nodePort",
         "API-228: ports are allocated",
+    ),
+    (
+        "volumeattributesclasses",
+        "metadata.finalizers",
+        "API-249: protection is admission",
     ),
     (
         "persistentvolumes",
@@ -175,7 +165,9 @@ fn says(body: &Value, path: &str) -> bool {
     match (body, path.split_once('.')) {
         (Value::Array(items), _) => items.iter().any(|item| says(item, path)),
         (_, Some((first, rest))) => says(&body[first], rest),
-        (_, None) => body.get(path).is_some_and(|value| !value.is_null()),
+        (_, None) => body
+            .get(path)
+            .is_some_and(|value| !value.is_null() && value != ""),
     }
 }
 
@@ -194,8 +186,14 @@ fn remove(object: &mut Value, path: &str) {
     }
 }
 
-/// Takes away what admission adds to lists (API-249): taints and tolerations.
+/// Takes away the requester of a certificate, who is another one and is not recorded, and what
+/// admission adds to lists (API-249): taints and tolerations.
 fn remove_admitted(object: &mut Value) {
+    if object["kind"] == "CertificateSigningRequest" {
+        for path in ["spec.username", "spec.uid", "spec.groups"] {
+            remove(object, path);
+        }
+    }
     for name in ["taints", "tolerations"] {
         let Some(list) = object.pointer_mut(&format!("/spec/{name}")) else {
             continue;

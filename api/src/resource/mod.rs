@@ -273,6 +273,15 @@ impl ResourceDefinition {
         }
     }
 
+    /// The group of the form in which Kubernetes handles the objects, which refusals name: Events of
+    /// both groups are those of the core group.
+    pub fn internal_group(&self) -> &str {
+        match &*self.group {
+            "events.k8s.io" => "",
+            group => group,
+        }
+    }
+
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

@@ -144,7 +144,7 @@ impl Status {
         name: &str,
         errors: &[FieldError],
     ) -> Status {
-        Status::invalid(&definition.group, &definition.kind, name, errors)
+        Status::invalid(definition.internal_group(), &definition.kind, name, errors)
     }
 
     /// An update without the required version. The kind in its details is the plural (API-102).
