@@ -286,7 +286,10 @@ impl Difference {
         let Difference {
             kind, case, field, ..
         } = self;
-        format!("{kind}: {case}: {field}")
+        match field.as_str() {
+            "" => format!("{kind}: {case}"),
+            field => format!("{kind}: {case}: {field}"),
+        }
     }
 }
 
