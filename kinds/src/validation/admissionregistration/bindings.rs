@@ -4,7 +4,7 @@ use api::field::Field;
 use api::names;
 use api::object::Object;
 
-use super::rules::validate_match_resources;
+use super::rules::{validate_match_resources, validate_mutated_operations};
 use crate::validation::selectors::validate_label_selector;
 use crate::validation::{Faults, formats, texts};
 
@@ -30,12 +30,16 @@ pub fn validate_validatingadmissionpolicybinding_update(
 
 /// The faults of a binding of a policy that changes objects.
 pub fn validate_mutatingadmissionpolicybinding(object: &Object) -> Faults {
-    validate_binding(object)
+    let mut faults = validate_binding(object);
+    let spec = Field::of(object, "spec");
+    let matched = spec.member("matchResources");
+    validate_mutated_operations(&matched.member("resourceRules"), &mut faults);
+    faults
 }
 
 /// The faults of a change to a binding of a policy that changes objects.
 pub fn validate_mutatingadmissionpolicybinding_update(object: &Object, _stored: &Object) -> Faults {
-    validate_binding(object)
+    validate_mutatingadmissionpolicybinding(object)
 }
 
 fn validate_binding(object: &Object) -> Faults {

@@ -5,7 +5,7 @@ use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
 
-use super::rules::validate_match_resources;
+use super::rules::{validate_match_resources, validate_mutated_operations};
 use super::{FAILURE_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
 use crate::validation::conditions::validate_conditions;
 use crate::validation::formats::dns1035_label;
@@ -171,23 +171,6 @@ fn validate_group_version(field: &Field<'_>, faults: &mut Faults) {
     } else {
         let wrong = dns1035_label(version).into_iter();
         faults.extend(wrong.map(|message| field.invalid_value(version, message)));
-    }
-}
-
-/// What is deleted or connected to can't be changed. The path has no index in Kubernetes.
-fn validate_mutated_operations(rules: &Field<'_>, faults: &mut Faults) {
-    for rule in rules.items() {
-        for operation in rule.member("operations").items() {
-            if operation.text() == "DELETE" {
-                let path = rules.member("operations").path();
-                let supported = ["*", "CONNECT", "CREATE", "UPDATE"];
-                faults.push(FieldError::not_supported(
-                    path,
-                    operation.text(),
-                    &supported,
-                ));
-            }
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is refused of the rules that say which requests are matched.
 
 use api::field::Field;
+use api::field_error::FieldError;
 use api::names;
 
 use super::MATCH_POLICIES;
@@ -8,6 +9,7 @@ use crate::validation::selectors::validate_label_selector;
 use crate::validation::{Faults, formats, texts};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const MUTATED_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 
 /// The faults of what a policy or its binding matches, if it is there.
@@ -24,6 +26,20 @@ pub fn validate_match_resources(resources: &Field<'_>, faults: &mut Faults) {
         for rule in resources.member(name).items() {
             validate_rule(&rule, faults);
             validate_names(&rule.member("resourceNames"), faults);
+        }
+    }
+}
+
+/// The faults of rules for changing objects: what is deleted can't be changed. The path has no index
+/// in Kubernetes.
+pub fn validate_mutated_operations(rules: &Field<'_>, faults: &mut Faults) {
+    let path = rules.member("operations").path();
+    for rule in rules.items() {
+        for operation in rule.member("operations").items() {
+            if !MUTATED_OPERATIONS.contains(&operation.text()) {
+                let (path, value) = (path.clone(), operation.text());
+                faults.push(FieldError::not_supported(path, value, &MUTATED_OPERATIONS));
+            }
         }
     }
 }

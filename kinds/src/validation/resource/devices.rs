@@ -64,16 +64,6 @@ pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Fau
 }
 
 fn validate_attribute(attribute: &Field<'_>, faults: &mut Faults) {
-    match attribute.len() {
-        0 => faults.push(attribute.invalid_value("", "exactly one value must be specified")),
-        1 => {}
-        _ => {
-            let type_name = "resource.v1.DeviceAttribute";
-            let detail = "exactly one value must be specified";
-            faults.push(invalid_struct(attribute, type_name, detail));
-            return;
-        }
-    }
     for name in ["string", "version"] {
         let text = attribute.member(name);
         if text.text().len() > MAX_ATTRIBUTE_BYTES {
@@ -81,6 +71,15 @@ fn validate_attribute(attribute: &Field<'_>, faults: &mut Faults) {
         } else if name == "version" && text.is_set() && !is_semantic_version(text.text()) {
             let detail = "must be a string compatible with semver.org spec 2.0.0";
             faults.push(text.invalid(detail));
+        }
+    }
+    let detail = "exactly one value must be specified";
+    match attribute.len() {
+        0 => faults.push(attribute.invalid_value("", detail)),
+        1 => {}
+        _ => {
+            let type_name = "resource.v1.DeviceAttribute";
+            faults.push(invalid_struct(attribute, type_name, detail));
         }
     }
 }

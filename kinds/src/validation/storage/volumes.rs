@@ -188,7 +188,6 @@ pub fn validate_inline_volume_spec(spec: &Field<'_>, faults: &mut Faults) {
             "may not specify volumeMode other than Filesystem in the context of inline volumes",
         ));
     }
-    validate_attributes_class(spec, faults);
 }
 
 fn validate_capacity(capacity: &Field<'_>, faults: &mut Faults) {
