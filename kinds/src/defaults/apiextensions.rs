@@ -45,5 +45,7 @@ fn webhook(conversion: &mut Members) {
 fn storage_version(spec: &Members) -> Option<&str> {
     let versions = spec.get("versions")?.as_array()?;
     let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
-    versions.iter().find(is_stored)?.get("name")?.as_str()
+    let stored = versions.iter().find(is_stored)?;
+    // Without a name it is the empty one.
+    Some(stored.get("name").and_then(Value::as_str).unwrap_or(""))
 }
