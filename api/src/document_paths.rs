@@ -1,6 +1,6 @@
 //! Bounded lists of a document's unknown and duplicate members, and type names, for error messages.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub enum FieldFault {
     Unknown(String),
     /// It was given more than once. The last one is used. Its path: `data.k`.
     Duplicate(String),
+    /// As `Duplicate`, in YAML. Its line and its name: `line 4: key "k" already set in map`.
+    Repeated(String),
 }
 
 impl fmt::Display for FieldFault {
@@ -30,8 +32,29 @@ impl fmt::Display for FieldFault {
         match self {
             FieldFault::Unknown(path) => write!(f, "unknown field {}", go_quote(path)),
             FieldFault::Duplicate(path) => write!(f, "duplicate field {}", go_quote(path)),
+            FieldFault::Repeated(text) => f.write_str(text),
         }
     }
+}
+
+/// The error of strict decoding, which lists all faults (API-90). Those of YAML come first, each on
+/// its own line.
+pub fn strict_decoding_error(faults: &[FieldFault]) -> String {
+    let mut text = "strict decoding error: ".to_owned();
+    let mut before = "yaml: unmarshal errors:\n  ";
+    let (of_yaml, others): (Vec<_>, Vec<_>) = faults
+        .iter()
+        .partition(|fault| matches!(fault, FieldFault::Repeated(_)));
+    for fault in &of_yaml {
+        let _ = write!(text, "{before}{fault}");
+        before = "\n  ";
+    }
+    before = if of_yaml.is_empty() { "" } else { ", " };
+    for fault in others {
+        let _ = write!(text, "{before}{fault}");
+        before = ", ";
+    }
+    text
 }
 
 /// The collected faults, each listed once. See the module's documentation.

@@ -14,8 +14,8 @@ use std::fmt::Write as _;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-pub use crate::document_paths::FieldFault;
 use crate::document_paths::json_type;
+pub use crate::document_paths::{FieldFault, strict_decoding_error};
 use crate::object::Object;
 use crate::resource::ResourceDefinition;
 use crate::schema::{KindName, ObjectType};
@@ -118,21 +118,8 @@ fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<Typed
         BodyFormat::Yaml => {
             let document = read_yaml::<MAX_TREE_BYTES>(body)?;
             let mut read = type_value(&document.value, of).map_err(fault)?;
-            let unknown = |path: &String| {
-                read.faults.iter().any(|fault| match fault {
-                    FieldFault::Unknown(unknown) => path
-                        .strip_prefix(unknown.as_str())
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '['])),
-                    FieldFault::Duplicate(_) => false,
-                })
-            };
-            // An unknown member is not also reported as a duplicate.
-            let duplicates = document.duplicates.into_iter().filter(|fault| match fault {
-                FieldFault::Duplicate(path) => !unknown(path),
-                FieldFault::Unknown(_) => true,
-            });
-            let duplicates: Vec<FieldFault> = duplicates.collect();
-            read.faults.extend(duplicates);
+            // YAML becomes JSON before anything knows its type.
+            read.faults.splice(..0, document.duplicates);
             Ok(read)
         }
     }
@@ -347,7 +334,10 @@ fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE
         with_snippet: false,
         emit_comments: false,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))
+    let read: Result<tree::YamlDocument<TREE_BYTES>, _> =
+        serde_saphyr::from_str_with_options(text, options);
+    read.map(|document| document.0)
+        .map_err(|error| format!("yaml: {error}"))
 }
 
 #[cfg(test)]

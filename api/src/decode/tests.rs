@@ -343,7 +343,9 @@ fn duplicate_members_are_reported() {
     assert_eq!(value, json!({"a": 2, "b": {"c": [{"e": 2}]}, "x": "y"}));
     let paths = |faults: Vec<FieldFault>| -> Vec<String> {
         let path = |fault| match fault {
-            FieldFault::Duplicate(path) | FieldFault::Unknown(path) => path,
+            FieldFault::Duplicate(path)
+            | FieldFault::Unknown(path)
+            | FieldFault::Repeated(path) => path,
         };
         faults.into_iter().map(path).collect()
     };
@@ -351,7 +353,8 @@ fn duplicate_members_are_reported() {
     let (value, duplicates) =
         decode_value(b"a: {k: 1, k: 2}\nb: 1\nb: 2\n", BodyFormat::Yaml).unwrap();
     assert_eq!(value, json!({"a": {"k": 2}, "b": 2}));
-    assert_eq!(paths(duplicates), ["a.k", "b"]);
+    let of = |line, name| format!("line {line}: key \"{name}\" already set in map");
+    assert_eq!(paths(duplicates), [of(1, "k"), of(3, "b")]);
     let many: String = (0..500)
         .map(|i| format!("\"k{i}\":1,\"k{i}\":2,"))
         .collect();
@@ -673,6 +676,21 @@ fn paths_of_duplicates_are_whole_and_quoted_api_90() {
             "duplicate field \"a.y\\\"[0].z\"",
             "duplicate field \"a\"",
         ]
+    );
+}
+
+/// The texts of kube-apiserver 1.36: lines of the whole body, inner members first, and unknown ones
+/// after all that are given twice.
+#[test]
+fn duplicates_of_yaml_have_lines_api_90() {
+    let body = "# c\n---\nmetadata: {name: b}\ndata:\n  k: v\ndata:\n  k: c\n  \"k\": d\n\
+                foo: 1\nfoo: 2\n";
+    let decoded = decode_object(body.as_bytes(), BodyFormat::Yaml, &configmaps()).unwrap();
+    assert_eq!(
+        strict_decoding_error(&decoded.faults),
+        "strict decoding error: yaml: unmarshal errors:\n  line 8: key \"k\" already set in map\n  \
+         line 6: key \"data\" already set in map\n  line 10: key \"foo\" already set in map, \
+         unknown field \"foo\""
     );
 }
 

@@ -10,7 +10,9 @@ mod missing;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use crate::decode::{self, BodyFormat, FieldFault, TypedDocument, decode_value, type_value};
+use crate::decode::{
+    self, BodyFormat, FieldFault, TypedDocument, decode_value, strict_decoding_error, type_value,
+};
 use crate::field_error::beginning;
 use crate::object::Object;
 use crate::options::FieldValidation;
@@ -212,8 +214,7 @@ fn finish(
         return Err(refused(&read.refusal.unwrap_or_default()));
     };
     if validation == FieldValidation::Strict && !unknown.is_empty() {
-        let faults: Vec<String> = unknown.iter().map(FieldFault::to_string).collect();
-        let why = format!("strict decoding error: {}", faults.join(", "));
+        let why = strict_decoding_error(&unknown);
         let shown = beginning(&patched);
         return Err(Box::new(Status::patch_result_invalid(shown, &why)));
     }

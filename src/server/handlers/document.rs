@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::api::decode::{BodyFormat, FieldFault, decode_object};
+use crate::api::decode::{BodyFormat, FieldFault, decode_object, strict_decoding_error};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError};
@@ -88,9 +88,7 @@ pub(super) fn judge(
 ) -> Result<(), Box<Status>> {
     match validation {
         FieldValidation::Strict if !faults.is_empty() => {
-            let faults: Vec<String> = faults.iter().map(FieldFault::to_string).collect();
-            let error = format!("strict decoding error: {}", faults.join(", "));
-            return Err(Box::new(refuse(&error)));
+            return Err(Box::new(refuse(&strict_decoding_error(faults))));
         }
         FieldValidation::Warn => faults
             .iter()

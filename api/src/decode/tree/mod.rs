@@ -8,10 +8,12 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
 use self::typed::{GoPath, type_error, zero};
 use crate::document_paths::{FieldFault, FieldFaults, Place};
+use crate::field_error::go_quote;
 use crate::schema::{ObjectType, Schema, Shape, Struct, StructId, Type, is_zero};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
@@ -54,6 +56,21 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
             value,
             duplicates: reading.faults.into_vec(),
         })
+    }
+}
+
+/// A [`Document`] in YAML, which tells the lines of duplicate members.
+pub struct YamlDocument<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
+
+impl<'de, const TREE_BYTES: usize> Deserialize<'de> for YamlDocument<TREE_BYTES> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut reading = Reading::new(TREE_BYTES, Numbers::AsWritten);
+        reading.has_lines = true;
+        let value = reading.read(Guide::Any, deserializer)?;
+        Ok(YamlDocument(Document {
+            value,
+            duplicates: reading.faults.into_vec(),
+        }))
     }
 }
 
@@ -103,6 +120,19 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
     }
 }
 
+/// The words for a name that a map in YAML has already.
+struct Repeated<'n> {
+    line: u64,
+    name: &'n str,
+}
+
+impl fmt::Display for Repeated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Repeated { line, name } = self;
+        write!(f, "line {line}: key {} already set in map", go_quote(name))
+    }
+}
+
 /// What a value must be.
 #[derive(Clone, Copy)]
 enum Guide<'g> {
@@ -121,6 +151,8 @@ struct Reading {
     weight: usize,
     tree_bytes_left: usize,
     numbers: Numbers,
+    /// Whether the document is YAML, where names have lines.
+    has_lines: bool,
     faults: FieldFaults,
     /// The first value of a wrong type. Reading goes on behind it.
     type_error: Option<String>,
@@ -135,6 +167,7 @@ impl Reading {
             weight: 0,
             tree_bytes_left: tree_bytes,
             numbers,
+            has_lines: false,
             faults: FieldFaults::default(),
             type_error: None,
             decoder_error: None,
@@ -159,6 +192,18 @@ impl Reading {
         if self.decoder_error.is_none() {
             self.faults.note(fault, place);
         }
+    }
+
+    /// Reads the name of the next member of a document without a type, and its line if it has one.
+    fn next_name<'de, A: MapAccess<'de>>(
+        &self,
+        access: &mut A,
+    ) -> Result<Option<(String, Option<u64>)>, A::Error> {
+        if !self.has_lines {
+            return Ok(access.next_key()?.map(|name| (name, None)));
+        }
+        let name: Option<Spanned<String>> = access.next_key()?;
+        Ok(name.map(|name| (name.value, Some(name.referenced.line()))))
     }
 
     /// Records that `found` was given where a value of the type `wanted` must be.
@@ -315,13 +360,19 @@ impl Node<'_> {
         let above = self.place;
         let other = self.below_any();
         let mut members = Map::new();
-        while let Some(name) = access.next_key::<String>()? {
+        while let Some((name, line)) = self.reading.next_name(&mut access)? {
             self.reading.weigh_member(name.len(), members.is_empty())?;
             let place = Place::Member(above, &name);
             let guide = item.map_or(other, |(schema, of, at)| Guide::Type(schema, of, at));
             let mut value = access.next_value_seed(self.inside(&place, guide)?)?;
             if members.contains_key(&name) && !matches!(other, Guide::Opaque) {
-                self.reading.note(FieldFault::Duplicate, place);
+                match line {
+                    None => self.reading.note(FieldFault::Duplicate, place),
+                    Some(line) => {
+                        let repeated = Repeated { line, name: &name };
+                        self.reading.note(FieldFault::Repeated, repeated);
+                    }
+                }
             }
             if let (Value::Null, Some((_, of, _))) = (&value, item) {
                 value = zero(of);
