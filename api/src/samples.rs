@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::object::Object;
 use crate::resource::{
     Cell, Column, DefaultPropagation, FieldPath, NameRule, ResourceDefinition, ResourceScope,
-    SelectableField, UpdateChecks,
+    SelectableField, UpdateCheck,
 };
 use crate::schema::{META, ObjectType, Schema};
 
@@ -54,7 +54,7 @@ pub(crate) fn namespaces() -> ResourceDefinition {
     ResourceDefinition {
         scope: ResourceScope::Cluster,
         name_rule: NameRule::DnsLabel,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         selects_namespace: false,
         selectable_fields: vec![SelectableField::text("status.phase", &["status.phase"])],
         columns: vec![
@@ -80,7 +80,7 @@ pub(crate) fn pods() -> ResourceDefinition {
 /// Deployments, which belong to a named group.
 pub(crate) fn deployments() -> ResourceDefinition {
     ResourceDefinition {
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         ..named("apps", "Deployment", "deployments")
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn leases() -> ResourceDefinition {
     ResourceDefinition {
         unconditional_update: false,
         strict_finalizers: false,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         object_type: object_type("sample.v1.Lease"),
         ..named("coordination.k8s.io", "Lease", "leases")
     }
@@ -101,7 +101,7 @@ pub(crate) fn events() -> ResourceDefinition {
     ResourceDefinition {
         name_rule: NameRule::PathSegment,
         strict_finalizers: false,
-        update_checks: UpdateChecks::None,
+        update_checks: &[],
         propagation: DefaultPropagation::Unsupported,
         ..named("", "Event", "events")
     }

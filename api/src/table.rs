@@ -12,6 +12,7 @@ pub fn column_definitions(definition: &ResourceDefinition) -> Value {
     definition
         .columns
         .iter()
+        .filter(|column| column.is_listed)
         .map(|column| {
             json!({
                 "name": column.name,
@@ -55,6 +56,13 @@ fn count(value: &Value) -> usize {
         Value::Array(items) => items.len(),
         _ => 0,
     }
+}
+
+/// The conditions of an object's row, by which clients hide or grey it (API-76).
+pub fn row_conditions(definition: &ResourceDefinition, object: &Object) -> Option<Value> {
+    definition
+        .row_conditions
+        .and_then(|compute| compute(object))
 }
 
 /// Only the metadata of an object, as `meta.k8s.io/v1` PartialObjectMetadata (API-71).

@@ -311,12 +311,32 @@ impl Group {
     }
 }
 
+/// Kinds that Kubernetes 1.36 stores in a version that is not served here. The hash is the same, so
+/// that clients see no other storage.
+const STORED_ELSEWHERE: &[(&str, &str)] = &[
+    ("CustomResourceDefinition", "apiextensions.k8s.io/v1beta1"),
+    (
+        "MutatingAdmissionPolicy",
+        "admissionregistration.k8s.io/v1beta1",
+    ),
+    (
+        "MutatingAdmissionPolicyBinding",
+        "admissionregistration.k8s.io/v1beta1",
+    ),
+];
+
 /// `storageVersionHash` of discovery: an opaque identifier of the type that objects are stored as
 /// (API-26).
 pub fn storage_version_hash(stored_as: &TypeName) -> String {
     let TypeName { kind, api_version } = stored_as;
+    let is_this = |elsewhere: &&(&str, &str)| {
+        let group = |version: &str| version.split('/').next().map(str::to_owned);
+        elsewhere.0 == kind && group(elsewhere.1) == group(api_version)
+    };
+    let elsewhere = STORED_ELSEWHERE.iter().find(is_this);
+    let api_version = elsewhere.map_or(api_version.as_str(), |(_, version)| version);
     let group_and_version = match api_version.contains('/') {
-        true => api_version.clone(),
+        true => api_version.to_owned(),
         // The core group has no name.
         false => format!("/{api_version}"),
     };
@@ -351,6 +371,11 @@ mod tests {
         assert_eq!(hash("services"), "0/CO1lhkEBI=");
         assert_eq!(hash("deployments"), "8aSe+NMegvE=");
         assert_eq!(hash("leases"), "gqkMMb/YqFM=");
+        assert_eq!(hash("horizontalpodautoscalers"), "qwQve8ut294=");
+        // Kubernetes stores these in versions that are not served.
+        assert_eq!(hash("customresourcedefinitions"), "jfWCUB31mvA=");
+        assert_eq!(hash("mutatingadmissionpolicies"), "LYmCf+UMVdg=");
+        assert_eq!(hash("mutatingadmissionpolicybindings"), "90V5FRZZ3Zg=");
     }
 
     /// API-25, API-28: discovery takes the table's order.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::field_error::{bounded, go_quote};
 use crate::names;
 use crate::object::Object;
-use crate::resource::{NameRule, ResourceDefinition, UpdateChecks};
+use crate::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
 pub use crate::field_error::{FieldError, FieldErrorKind};
 pub use owners::deduplicate_owners;
@@ -34,39 +34,34 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 /// to API-208).
 pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
     let meta = Meta::of(object);
-    let errors = match definition.update_checks {
-        // Only the rules for every kind apply.
-        UpdateChecks::None => meta.object_errors(definition, NameRule::PathSegment),
-        _ => meta.kind_errors(definition),
-    };
+    let errors = meta.kind_errors(definition);
     match definition.name_rule {
         NameRule::PathSegment => bounded(errors.into_iter().chain(meta.control_characters())),
         _ => bounded(errors),
     }
 }
 
-/// The faults in metadata that replaces the metadata of `old` (API-103, http.md 5.1). The fields
-/// that an update can't change must already be copied from `old`. A fault that several rules find
-/// is listed once for each rule, because each is a separate cause.
+/// The faults in metadata that replaces the metadata of `old` (API-103, http.md 5.1), through an
+/// endpoint with these checks. The fields that an update can't change must already be copied from
+/// `old`. A fault that several rules find is listed once for each rule, because each is a separate
+/// cause.
 pub fn validate_update(
     new: &Object,
     old: &Object,
     definition: &ResourceDefinition,
+    checks: &[UpdateCheck],
 ) -> Vec<FieldError> {
     let (meta, old) = (Meta::of(new), Meta::of(old));
     let changes = meta.change_errors(&old);
     let mut errors = meta.object_errors(definition, NameRule::PathSegment);
     errors.extend_from_slice(&changes);
-    match definition.update_checks {
-        UpdateChecks::None => {}
-        UpdateChecks::Changes => errors.extend(changes),
-        UpdateChecks::ChangesThenObject => {
-            errors.extend(changes);
-            errors.extend(meta.kind_errors(definition));
-        }
-        UpdateChecks::ObjectThenChanges => {
-            errors.extend(meta.kind_errors(definition));
-            errors.extend(changes);
+    for check in checks {
+        match check {
+            UpdateCheck::Object => errors.extend(meta.kind_errors(definition)),
+            UpdateCheck::Changes => {
+                errors.extend_from_slice(&changes);
+                errors.extend(meta.strict_finalizer_errors(definition));
+            }
         }
     }
     bounded(errors)
@@ -108,18 +103,24 @@ impl<'o> Meta<'o> {
     /// for finalizers.
     fn kind_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
         let mut errors = self.object_errors(definition, definition.name_rule);
-        if definition.strict_finalizers {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            let finalizers = self.object.finalizers().into_iter().enumerate();
-            let plain = finalizers.filter(|(_, finalizer)| {
-                !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
-            });
-            errors.extend(bounded(plain.map(|(index, finalizer)| {
-                let path = format!("metadata.finalizers[{index}]");
-                FieldError::invalid(path, finalizer, detail)
-            })));
-        }
+        errors.extend(self.strict_finalizer_errors(definition));
         errors
+    }
+
+    /// Finalizers that are neither standard nor qualified, of kinds that refuse them (API-205).
+    fn strict_finalizer_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
+        if !definition.strict_finalizers {
+            return Vec::new();
+        }
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        let finalizers = self.object.finalizers().into_iter().enumerate();
+        let plain = finalizers.filter(|(_, finalizer)| {
+            !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer)
+        });
+        bounded(plain.map(|(index, finalizer)| {
+            let path = format!("metadata.finalizers[{index}]");
+            FieldError::invalid(path, finalizer, detail)
+        }))
     }
 
     /// The checks that apply to every object.

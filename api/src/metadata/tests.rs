@@ -18,6 +18,11 @@ fn with(metadata: &str) -> Object {
     object
 }
 
+/// The faults of an update at the kind's own endpoint.
+fn updated(new: &Object, old: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
+    validate_update(new, old, definition, definition.update_checks)
+}
+
 fn texts(errors: &[FieldError]) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
@@ -232,23 +237,20 @@ fn repeated_owners_are_dropped_with_a_warning() {
 fn system_fields_are_immutable() {
     let old = with(r#"{"uid":"u","creationTimestamp":"2020-01-01T00:00:00Z","generation":3}"#);
     let mut new = old.clone();
-    assert_eq!(validate_update(&new, &old, &configmaps()), []);
+    assert_eq!(updated(&new, &old, &configmaps()), []);
     new.set_meta("uid", "v");
     let uid = "metadata.uid: Invalid value: \"v\": field is immutable";
-    assert_eq!(
-        texts(&validate_update(&new, &old, &configmaps())),
-        [uid, uid]
-    );
-    assert_eq!(texts(&validate_update(&new, &old, &namespaces())).len(), 4);
-    assert_eq!(texts(&validate_update(&new, &old, &leases())), [uid, uid]);
-    assert_eq!(texts(&validate_update(&new, &old, &events())), [uid]);
+    assert_eq!(texts(&updated(&new, &old, &configmaps())), [uid, uid]);
+    assert_eq!(texts(&updated(&new, &old, &namespaces())).len(), 4);
+    assert_eq!(texts(&updated(&new, &old, &leases())), [uid, uid]);
+    assert_eq!(texts(&updated(&new, &old, &events())), [uid]);
     let mut new = old.clone();
     new.set_meta("deletionTimestamp", "2001-01-01T00:00:00Z");
     let grace = new.metadata_mut();
     grace.insert("deletionGracePeriodSeconds".to_owned(), json!(5));
     grace.insert("generation".to_owned(), json!(2));
     assert_eq!(
-        texts(&validate_update(&new, &old, &events())),
+        texts(&updated(&new, &old, &events())),
         [
             "metadata.generation: Invalid value: 2: must not be decremented",
             "metadata.deletionTimestamp: Invalid value: \"2001-01-01T00:00:00Z\": field is \
@@ -264,7 +266,7 @@ fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
     let old = with("{}");
     let new = with(r#"{"labels":{"k":"-"},"finalizers":["plain"]}"#);
     let count = |definition: ResourceDefinition, field: &str| {
-        let errors = validate_update(&new, &old, &definition);
+        let errors = updated(&new, &old, &definition);
         errors.iter().filter(|e| e.path.starts_with(field)).count()
     };
     let labels = "metadata.labels";
@@ -274,8 +276,33 @@ fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
     assert_eq!(count(leases(), labels), 3);
     assert_eq!(count(events(), labels), 2);
     let finalizers = "metadata.finalizers[0]";
-    assert_eq!(count(configmaps(), finalizers), 1);
-    assert_eq!(count(deployments(), finalizers), 0);
+    assert_eq!(count(configmaps(), finalizers), 2);
+    assert_eq!(count(deployments(), finalizers), 1);
+    assert_eq!(count(leases(), finalizers), 0);
+}
+
+/// API-148, API-205: the checks of an endpoint, in their order.
+#[test]
+fn an_endpoint_repeats_the_checks_it_is_told_to() {
+    let old = with("{}");
+    let new = with(r#"{"labels":{"k":"-"},"finalizers":["-","plain"]}"#);
+    // L is the label, F the invalid finalizer, S a finalizer without a domain.
+    let found = |checks: &[UpdateCheck]| -> String {
+        let errors = validate_update(&new, &old, &deployments(), checks);
+        let of = |error: &FieldError| match error.path.as_str() {
+            "metadata.labels" => 'L',
+            "metadata.finalizers" => 'F',
+            _ => 'S',
+        };
+        errors.iter().map(of).collect()
+    };
+    assert_eq!(found(&[]), "LFL");
+    assert_eq!(found(&[UpdateCheck::Object]), "LFLLFSS");
+    assert_eq!(found(&[UpdateCheck::Changes]), "LFLLSS");
+    assert_eq!(
+        found(&[UpdateCheck::Object, UpdateCheck::Object]),
+        "LFLLFSSLFSS"
+    );
 }
 
 /// API-205.
@@ -287,17 +314,14 @@ fn no_finalizer_comes_to_an_object_that_goes() {
     let mut new = old.clone();
     new.metadata_mut()
         .insert("finalizers".to_owned(), json!(["ex.com/b"]));
-    assert_eq!(validate_update(&new, &old, &configmaps()), []);
+    assert_eq!(updated(&new, &old, &configmaps()), []);
     new.metadata_mut().insert(
         "finalizers".to_owned(),
         json!(["ex.com/d", "ex.com/a", "ex.com/c"]),
     );
     let wanted = "metadata.finalizers: Forbidden: no new finalizers can be added if the object is \
                   being deleted, found new finalizers []string{\"ex.com/c\", \"ex.com/d\"}";
-    assert_eq!(
-        texts(&validate_update(&new, &old, &configmaps())),
-        [wanted, wanted]
-    );
+    assert_eq!(texts(&updated(&new, &old, &configmaps())), [wanted, wanted]);
 }
 
 /// An answer stays small for any faults in a body of several megabytes.
@@ -314,7 +338,7 @@ fn the_number_of_faults_reported_is_limited() {
     metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
     assert_eq!(validate_create(&new, &configmaps()).len(), MAX_FIELD_ERRORS);
     assert_eq!(
-        validate_update(&new, &with("{}"), &configmaps()).len(),
+        updated(&new, &with("{}"), &configmaps()).len(),
         MAX_FIELD_ERRORS
     );
 }
@@ -338,7 +362,7 @@ fn names_of_new_objects_hold_no_control_characters() {
             go_quote(name)
         );
         assert_eq!(errors, [wanted]);
-        assert_eq!(validate_update(&new, &new, &events()), []);
+        assert_eq!(updated(&new, &new, &events()), []);
         // Other rules always refused them, with another message.
         let errors = texts(&validate_create(&new, &configmaps()));
         assert!(errors.concat().contains("RFC 1123"), "{errors:?}");
@@ -361,7 +385,7 @@ fn the_text_of_faults_is_limited() {
         .insert("ownerReferences".to_owned(), Value::Array(vec![owner; 200]));
     let bytes = |errors: Vec<FieldError>| texts(&errors).iter().map(String::len).sum::<usize>();
     assert!(bytes(validate_create(&new, &configmaps())) < 80 * 1024);
-    assert!(bytes(validate_update(&new, &with("{}"), &configmaps())) < 80 * 1024);
+    assert!(bytes(updated(&new, &with("{}"), &configmaps())) < 80 * 1024);
     let mut new = with("{}");
     new.set_meta("name", &"\"".repeat(3 << 20));
     assert!(bytes(validate_create(&new, &configmaps())) < 80 * 1024);

@@ -20,6 +20,8 @@ pub struct Column {
     pub description: String,
     /// The computation of a cell.
     pub cell: Cell,
+    /// Whether Tables list it. The cells of others are there all the same (http.md 6.4).
+    pub is_listed: bool,
 }
 
 impl Column {
@@ -32,6 +34,7 @@ impl Column {
             priority: 0,
             description: description.to_owned(),
             cell,
+            is_listed: true,
         }
     }
 
@@ -56,6 +59,15 @@ impl Column {
     pub fn wide(self) -> Column {
         Column {
             priority: 1,
+            ..self
+        }
+    }
+
+    /// The same column, of which Tables have only the cells.
+    #[must_use]
+    pub fn unlisted(self) -> Column {
+        Column {
+            is_listed: false,
             ..self
         }
     }

@@ -53,18 +53,14 @@ pub enum GenerationRule {
     FromAbsentOnChangeOf(Vec<FieldPath>),
 }
 
-/// The common metadata rules that a kind's own validation repeats on update. This only affects the
-/// number and order of causes, because every repetition is a separate cause (API-148).
+/// Common metadata rules that a kind's own validation repeats on update, in its order. They only
+/// affect the number and order of causes, because every repetition is a separate cause (API-148).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UpdateChecks {
-    /// None (events).
-    None,
-    /// The rules for changes (leases, deployments).
+pub enum UpdateCheck {
+    /// The rules for every object.
+    Object,
+    /// The rules for changes.
     Changes,
-    /// The rules for changes, then those for every object (most kinds).
-    ChangesThenObject,
-    /// The rules for every object, then those for changes (namespaces, nodes).
-    ObjectThenChanges,
 }
 
 /// The meaning of an unspecified propagation policy on delete (API-114).
@@ -87,6 +83,8 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// The rules for updates through it.
     pub update: UpdateStrategy,
+    /// As [`ResourceDefinition::update_checks`], for updates through it.
+    pub update_checks: &'static [UpdateCheck],
 }
 
 /// A field for field selectors (http.md 6.3), in addition to `metadata.name` and
@@ -179,8 +177,9 @@ pub struct ResourceDefinition {
     pub returns_deleted: bool,
     /// Finalizers must be standard or fully qualified (API-205).
     pub strict_finalizers: bool,
-    /// Which common metadata rules the kind's own validation repeats on update.
-    pub update_checks: UpdateChecks,
+    /// Which common metadata rules the kind's own validation repeats on update. It has its own
+    /// rules for finalizers then (API-205).
+    pub update_checks: &'static [UpdateCheck],
     /// Default propagation policy.
     pub propagation: DefaultPropagation,
     /// The lifetime of its objects.
@@ -200,6 +199,8 @@ pub struct ResourceDefinition {
     pub selects_namespace: bool,
     /// Columns of its Tables.
     pub columns: Vec<Column>,
+    /// The conditions of an object's row in a Table (API-76), if it has any.
+    pub row_conditions: Option<fn(&Object) -> Option<serde_json::Value>>,
     /// The type of its objects.
     pub object_type: ObjectType,
 }
@@ -250,7 +251,7 @@ impl ResourceDefinition {
             unconditional_update: true,
             returns_deleted: false,
             strict_finalizers: true,
-            update_checks: UpdateChecks::ChangesThenObject,
+            update_checks: &[UpdateCheck::Changes, UpdateCheck::Object],
             propagation: DefaultPropagation::Background,
             lifetime: Lifetime::Unlimited,
             defaults: None,
@@ -260,6 +261,7 @@ impl ResourceDefinition {
             selectable_fields: Vec::new(),
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
+            row_conditions: None,
             object_type: schema::untyped(),
         }
     }

@@ -6,12 +6,15 @@ use jiff::Timestamp;
 use super::FieldPath;
 use crate::field_error::FieldError;
 use crate::object::Object;
+use crate::user_info::UserInfo;
 
 /// The rules for creating an object.
 #[derive(Clone, Default)]
 pub struct CreateStrategy {
     /// The parts of the body that are dropped.
     pub drops: Vec<FieldPath>,
+    /// Says in the new object who asks for it.
+    pub requester: Option<fn(&mut Object, &UserInfo)>,
     /// Fills in and normalizes the new object.
     pub prepare: Option<fn(&mut Object)>,
     /// The faults in the object, apart from its metadata.
@@ -25,6 +28,8 @@ pub struct UpdateStrategy {
     pub keeps: Vec<FieldPath>,
     /// Fills in and normalizes the first object, which replaces the second.
     pub prepare: Option<fn(&mut Object, &Object)>,
+    /// Sets the times of what a change of the second object into the first brings.
+    pub stamp: Option<fn(&mut Object, &Object, Timestamp)>,
     /// The faults in a change of the second object into the first, apart from metadata.
     pub validate: Option<fn(&Object, &Object) -> Vec<FieldError>>,
 }

@@ -55,6 +55,7 @@ pub fn ipaddresses() -> Vec<Column> {
     vec![
         Column::name(),
         Column::text("ParentRef", "Who has the address.", parent),
+        Column::age().unlisted(),
     ]
 }
 

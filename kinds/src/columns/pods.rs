@@ -3,7 +3,7 @@
 use api::object::Object;
 use api::resource::Column;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{NONE, computed, condition, is_true, list, member, number, text_or};
 
@@ -47,6 +47,18 @@ pub fn pods() -> Vec<Column> {
         )
         .wide(),
     ]
+}
+
+/// Finished pods have a condition in their row (API-76).
+pub fn row_conditions(pod: &Object) -> Option<Value> {
+    let (reason, message) = match pod.text(&["status", "phase"]) {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!([
+        {"type": "Completed", "status": "True", "reason": reason, "message": message},
+    ]))
 }
 
 fn address(pod: &Object) -> &str {

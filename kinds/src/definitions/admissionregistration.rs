@@ -2,7 +2,7 @@
 
 use super::{cluster, generation, names, rules, with_bare_status};
 use crate::columns::admissionregistration as columns;
-use api::resource::ResourceDefinition;
+use api::resource::{ResourceDefinition, UpdateCheck};
 
 /// A resource of the group, with a generation that follows this member.
 fn admission(object_type: &'static str, plural: &str, member: &str) -> ResourceDefinition {
@@ -11,6 +11,7 @@ fn admission(object_type: &'static str, plural: &str, member: &str) -> ResourceD
         generation: generation(&[member]),
         unconditional_update: false,
         strict_finalizers: false,
+        update_checks: &[UpdateCheck::Object],
         ..cluster(object_type, "admissionregistration.k8s.io", plural)
     }
 }

@@ -3,7 +3,7 @@
 use super::{cluster, generation, names, rules, with_status};
 use crate::columns::apiextensions as columns;
 use crate::special::customresourcedefinitions as definitions;
-use api::resource::{CreateStrategy, ResourceDefinition, UpdateChecks, UpdateStrategy};
+use api::resource::{CreateStrategy, ResourceDefinition, UpdateCheck, UpdateStrategy};
 
 /// CustomResourceDefinitions. Their keys have their group (KV-3).
 pub fn customresourcedefinitions() -> ResourceDefinition {
@@ -27,7 +27,7 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         generation: generation(&["spec"]),
         unconditional_update: false,
         strict_finalizers: false,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         columns: columns::customresourcedefinitions(),
         ..row
     })

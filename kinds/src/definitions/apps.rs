@@ -2,14 +2,14 @@
 
 use super::{generation, names, rules, status, typed, with_status};
 use crate::columns::apps as columns;
-use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
+use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
 /// A workload of the group.
 fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
     ResourceDefinition {
         categories: names(&["all"]),
         generation: generation(&["spec"]),
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         ..with_status(typed(object_type, "apps", plural))
     }
 }

@@ -3,14 +3,14 @@
 use super::{names, rules, typed, with_status};
 use crate::columns::autoscaling as columns;
 use crate::convert::autoscaling as convert;
-use api::resource::{ConversionStrategy, ResourceDefinition, UpdateChecks};
+use api::resource::{ConversionStrategy, ResourceDefinition, UpdateCheck};
 
 /// HorizontalPodAutoscalers in one of their versions. Both are stored below the same keys.
 fn horizontalpodautoscalers(object_type: &'static str) -> ResourceDefinition {
     ResourceDefinition {
         short_names: names(&["hpa"]),
         categories: names(&["all"]),
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         conversion: ConversionStrategy::TypeOnly,
         ..with_status(typed(
             object_type,

@@ -1,8 +1,8 @@
 //! `batch/v1`.
 
-use super::{generation, names, rules, typed, with_status};
+use super::{checking, generation, names, rules, status, typed, with_status};
 use crate::columns::batch as columns;
-use api::resource::{DefaultPropagation, ResourceDefinition, SelectableField, UpdateChecks};
+use api::resource::{DefaultPropagation, ResourceDefinition, SelectableField, UpdateCheck};
 
 /// A workload of the group.
 fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
@@ -17,7 +17,8 @@ fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
 pub fn cronjobs() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["cj"]),
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
+        subresources: vec![checking(status(&["spec"]), &[])],
         columns: columns::cronjobs(),
         ..workload("batch.v1.CronJob", "cronjobs")
     })
@@ -26,7 +27,7 @@ pub fn cronjobs() -> ResourceDefinition {
 /// Jobs.
 pub fn jobs() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         propagation: DefaultPropagation::Orphan,
         selectable_fields: vec![SelectableField::number(
             "status.successful",

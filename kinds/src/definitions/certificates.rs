@@ -1,36 +1,39 @@
 //! `certificates.k8s.io/v1`.
 
-use super::{cluster, names, part, rules, status};
+use super::{checking, cluster, names, part, rules, status};
 use crate::columns::certificates as columns;
 use crate::special::certificates;
 use api::resource::{
-    CreateStrategy, FieldPath, NameRule, ResourceDefinition, SelectableField, UpdateChecks,
+    CreateStrategy, FieldPath, NameRule, ResourceDefinition, SelectableField, UpdateCheck,
     UpdateStrategy, Verb,
 };
+
+/// All endpoints check metadata alike.
+const CHECKS: &[UpdateCheck] = &[UpdateCheck::Object, UpdateCheck::Changes];
 
 /// CertificateSigningRequests. Only their approval and their status change.
 pub fn certificatesigningrequests() -> ResourceDefinition {
     let approval = UpdateStrategy {
         keeps: FieldPath::list(&["spec", "status.certificate"]),
+        stamp: Some(certificates::stamp_conditions),
         ..UpdateStrategy::default()
     };
     let mut status = status(&["spec"]);
     status.update.prepare = Some(certificates::prepare_status);
+    status.update.stamp = Some(certificates::stamp_conditions);
     let verbs = [Verb::Get, Verb::Patch, Verb::Update];
     rules::applied(ResourceDefinition {
         short_names: names(&["csr"]),
-        subresources: vec![part("approval", &verbs, approval), status],
+        subresources: vec![
+            checking(part("approval", &verbs, approval), CHECKS),
+            checking(status, CHECKS),
+        ],
         name_rule: NameRule::PathSegment,
-        update_checks: UpdateChecks::ObjectThenChanges,
-        // The server says who asks, and nobody approves with a request.
+        update_checks: CHECKS,
+        // Nobody approves with a request.
         create: CreateStrategy {
-            drops: FieldPath::list(&[
-                "spec.extra",
-                "spec.groups",
-                "spec.uid",
-                "spec.username",
-                "status",
-            ]),
+            drops: FieldPath::list(&["status"]),
+            requester: Some(certificates::set_requester),
             ..CreateStrategy::default()
         },
         update: UpdateStrategy {

@@ -3,11 +3,13 @@
 use super::{generation, names, part, rules, status, typed, with_status};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
-use crate::special::{namespaces as namespace, pods as pod, serviceaccounts as account, volumes};
+use crate::special::{
+    limitranges, namespaces as namespace, pods as pod, serviceaccounts as account, volumes,
+};
 use crate::validation::core::validate_namespace_finalize_update;
 use api::resource::{
     ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
-    NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateChecks, UpdateStrategy,
+    NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateCheck, UpdateStrategy,
     Verb,
 };
 
@@ -21,7 +23,7 @@ pub fn namespaces() -> ResourceDefinition {
     let update = UpdateStrategy {
         keeps: FieldPath::list(&["spec", "status"]),
         prepare: Some(namespace::prepare_update),
-        validate: None,
+        ..UpdateStrategy::default()
     };
     // The update that removes the content finalizers of a namespace (API-224).
     let finalize = UpdateStrategy {
@@ -42,12 +44,12 @@ pub fn namespaces() -> ResourceDefinition {
         scope: ResourceScope::Cluster,
         subresources: vec![part("finalize", &[Verb::Update], finalize), status],
         name_rule: NameRule::DnsLabel,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         returns_deleted: true,
         create: CreateStrategy {
             drops: FieldPath::list(&["status"]),
             prepare: Some(namespace::prepare_create),
-            validate: None,
+            ..CreateStrategy::default()
         },
         update,
         delete: DeleteStrategy {
@@ -118,6 +120,7 @@ pub fn pods() -> ResourceDefinition {
             own("status.nominatedNodeName"),
         ],
         columns: pod_columns::pods(),
+        row_conditions: Some(pod_columns::row_conditions),
         ..row
     })
 }
@@ -129,7 +132,7 @@ pub fn nodes() -> ResourceDefinition {
         short_names: names(&["no"]),
         scope: ResourceScope::Cluster,
         key_prefix: "minions".to_owned(),
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         // A kubelet registers with its status, so create keeps the status (http.md 6.2).
         create: CreateStrategy::default(),
         selectable_fields: vec![SelectableField::flag("spec.unschedulable")],
@@ -148,7 +151,7 @@ pub fn services() -> ResourceDefinition {
         name_rule: NameRule::DnsLabel,
         create_on_update: true,
         returns_deleted: true,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         selectable_fields: vec![
             SelectableField::text("spec.clusterIP", &["spec.clusterIP"]),
             SelectableField::text("spec.type", &["spec.type"]),
@@ -183,7 +186,7 @@ pub fn events() -> ResourceDefinition {
         // Clients of core/v1 use arbitrary names for events (API-201).
         name_rule: NameRule::PathSegment,
         strict_finalizers: false,
-        update_checks: UpdateChecks::None,
+        update_checks: &[],
         create_on_update: true,
         propagation: DefaultPropagation::Unsupported,
         conversion: ConversionStrategy::TypeOnly,
@@ -222,7 +225,12 @@ pub fn endpoints() -> ResourceDefinition {
 pub fn limitranges() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["limits"]),
+        update_checks: &[UpdateCheck::Object],
         create_on_update: true,
+        create: CreateStrategy {
+            prepare: Some(limitranges::prepare),
+            ..CreateStrategy::default()
+        },
         columns: columns::limitranges(),
         ..core("core.v1.LimitRange", "limitranges")
     })
@@ -254,13 +262,13 @@ pub fn persistentvolumeclaims() -> ResourceDefinition {
 pub fn persistentvolumes() -> ResourceDefinition {
     let row = with_status(core("core.v1.PersistentVolume", "persistentvolumes"));
     let mut status = status(&["spec"]);
-    status.update.prepare = Some(volumes::prepare_volume_status);
+    status.update.stamp = Some(volumes::stamp_phase);
     rules::applied(ResourceDefinition {
         short_names: names(&["pv"]),
         scope: ResourceScope::Cluster,
         subresources: vec![status],
         returns_deleted: true,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Object],
         create: CreateStrategy {
             prepare: Some(volumes::prepare_volume),
             ..row.create
@@ -275,7 +283,7 @@ pub fn podtemplates() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         generation: generation(&["template"]),
         returns_deleted: true,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         columns: columns::podtemplates(),
         ..core("core.v1.PodTemplate", "podtemplates")
     })
@@ -289,7 +297,7 @@ pub fn replicationcontrollers() -> ResourceDefinition {
         categories: names(&["all"]),
         key_prefix: "controllers".to_owned(),
         generation: generation(&["spec"]),
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         propagation: DefaultPropagation::Orphan,
         selectable_fields: vec![replicas],
         columns: columns::replicationcontrollers(),
@@ -305,7 +313,7 @@ pub fn resourcequotas() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["quota"]),
         returns_deleted: true,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         columns: columns::resourcequotas(),
         ..with_status(core("core.v1.ResourceQuota", "resourcequotas"))
     })

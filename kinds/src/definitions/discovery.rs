@@ -3,7 +3,7 @@
 use super::{generation, rules, typed};
 use crate::columns::discovery as columns;
 use crate::special::endpointslices;
-use api::resource::{CreateStrategy, ResourceDefinition, UpdateStrategy};
+use api::resource::{CreateStrategy, ResourceDefinition, UpdateCheck, UpdateStrategy};
 
 /// EndpointSlices.
 pub fn endpointslices() -> ResourceDefinition {
@@ -18,6 +18,7 @@ pub fn endpointslices() -> ResourceDefinition {
             prepare: Some(endpointslices::prepare_update),
             ..UpdateStrategy::default()
         },
+        update_checks: &[UpdateCheck::Object],
         columns: columns::endpointslices(),
         ..typed(
             "discovery.v1.EndpointSlice",

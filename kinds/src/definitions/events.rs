@@ -5,7 +5,7 @@ use crate::columns::events as columns;
 use crate::convert::events as convert;
 use api::resource::{
     ConversionStrategy, DefaultPropagation, Lifetime, ResourceDefinition, SelectableField,
-    UpdateChecks,
+    UpdateCheck,
 };
 
 /// Events: the objects of `v1`, below the same keys, with stricter rules.
@@ -21,7 +21,7 @@ pub fn events() -> ResourceDefinition {
     };
     rules::applied(ResourceDefinition {
         short_names: names(&["ev"]),
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         create_on_update: true,
         propagation: DefaultPropagation::Unsupported,
         conversion: ConversionStrategy::Functions {

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use api::resource::{
-    FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Subresource, UpdateStrategy, Verb,
+    FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Subresource, UpdateCheck,
+    UpdateStrategy, Verb,
 };
 
 pub mod admissionregistration;
@@ -136,12 +137,21 @@ fn generation(paths: &[&str]) -> GenerationRule {
     GenerationRule::OnChangeOf(FieldPath::list(paths))
 }
 
-/// A subresource that reads its object and writes a part of it.
+/// A subresource that reads its object and writes a part of it. Metadata is checked as by most.
 fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
     Subresource {
         name: name.to_owned(),
         verbs: verbs.to_vec(),
         update,
+        update_checks: &[UpdateCheck::Changes],
+    }
+}
+
+/// A subresource with these checks of metadata.
+fn checking(part: Subresource, update_checks: &'static [UpdateCheck]) -> Subresource {
+    Subresource {
+        update_checks,
+        ..part
     }
 }
 

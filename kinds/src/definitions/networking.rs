@@ -2,7 +2,7 @@
 
 use super::{cluster, generation, names, rules, typed, with_bare_status, with_status};
 use crate::columns::networking as columns;
-use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
+use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
 const GROUP: &str = "networking.k8s.io";
 
@@ -31,7 +31,7 @@ pub fn ipaddresses() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["ip"]),
         name_rule: NameRule::PathSegment,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         columns: columns::ipaddresses(),
         ..cluster("networking.v1.IPAddress", GROUP, "ipaddresses")
     })
@@ -42,7 +42,7 @@ pub fn networkpolicies() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["netpol"]),
         generation: generation(&["spec"]),
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         columns: columns::networkpolicies(),
         ..typed("networking.v1.NetworkPolicy", GROUP, "networkpolicies")
     })
@@ -51,7 +51,7 @@ pub fn networkpolicies() -> ResourceDefinition {
 /// ServiceCIDRs.
 pub fn servicecidrs() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         columns: columns::servicecidrs(),
         ..with_bare_status(cluster("networking.v1.ServiceCIDR", GROUP, "servicecidrs"))
     })

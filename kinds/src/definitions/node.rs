@@ -2,7 +2,7 @@
 
 use super::{cluster, rules};
 use crate::columns::node as columns;
-use api::resource::{ResourceDefinition, UpdateChecks};
+use api::resource::{ResourceDefinition, UpdateCheck};
 
 /// RuntimeClasses.
 pub fn runtimeclasses() -> ResourceDefinition {
@@ -10,7 +10,7 @@ pub fn runtimeclasses() -> ResourceDefinition {
         create_on_update: true,
         unconditional_update: false,
         strict_finalizers: false,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         columns: columns::runtimeclasses(),
         ..cluster("node.v1.RuntimeClass", "node.k8s.io", "runtimeclasses")
     })

@@ -1,8 +1,8 @@
 //! `policy/v1`.
 
-use super::{generation, names, rules, typed, with_status};
+use super::{checking, generation, names, rules, status, typed, with_status};
 use crate::columns::policy as columns;
-use api::resource::{NameRule, ResourceDefinition, UpdateChecks};
+use api::resource::{NameRule, ResourceDefinition};
 
 /// PodDisruptionBudgets. Their metadata has no rules but those of every kind.
 pub fn poddisruptionbudgets() -> ResourceDefinition {
@@ -12,7 +12,8 @@ pub fn poddisruptionbudgets() -> ResourceDefinition {
         generation: generation(&["spec"]),
         unconditional_update: false,
         strict_finalizers: false,
-        update_checks: UpdateChecks::None,
+        update_checks: &[],
+        subresources: vec![checking(status(&["spec"]), &[])],
         columns: columns::poddisruptionbudgets(),
         ..with_status(typed(
             "policy.v1.PodDisruptionBudget",

@@ -2,14 +2,14 @@
 
 use super::{rules, typed};
 use crate::columns::rbac as columns;
-use api::resource::{NameRule, ResourceDefinition, ResourceScope, UpdateChecks};
+use api::resource::{NameRule, ResourceDefinition, ResourceScope, UpdateCheck};
 
 /// A resource of the group. Names are free, as `system:node` is one (API-201, KV-6).
 fn rbac(object_type: &'static str, plural: &str) -> ResourceDefinition {
     ResourceDefinition {
         name_rule: NameRule::PathSegment,
         create_on_update: true,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         ..typed(object_type, "rbac.authorization.k8s.io", plural)
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{cluster, generation, rules, typed, with_bare_status};
 use crate::columns::resource as columns;
-use api::resource::{ResourceDefinition, SelectableField, UpdateChecks};
+use crate::special::resourceslices;
+use api::resource::{ResourceDefinition, SelectableField, UpdateCheck, UpdateStrategy};
 
 const GROUP: &str = "resource.k8s.io";
 
@@ -11,7 +12,7 @@ pub fn deviceclasses() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         generation: generation(&["spec"]),
         returns_deleted: true,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         ..cluster("resource.v1.DeviceClass", GROUP, "deviceclasses")
     })
 }
@@ -20,7 +21,7 @@ pub fn deviceclasses() -> ResourceDefinition {
 pub fn resourceclaims() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         returns_deleted: true,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         columns: columns::resourceclaims(),
         ..with_bare_status(typed("resource.v1.ResourceClaim", GROUP, "resourceclaims"))
     })
@@ -30,7 +31,7 @@ pub fn resourceclaims() -> ResourceDefinition {
 pub fn resourceclaimtemplates() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         returns_deleted: true,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         ..typed(
             "resource.v1.ResourceClaimTemplate",
             GROUP,
@@ -44,7 +45,11 @@ pub fn resourceslices() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         generation: generation(&["spec"]),
         returns_deleted: true,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
+        update: UpdateStrategy {
+            stamp: Some(resourceslices::stamp),
+            ..UpdateStrategy::default()
+        },
         selectable_fields: vec![
             // Each kubelet watches the slices of its node.
             SelectableField::text("spec.nodeName", &["spec.nodeName"]).indexed(),

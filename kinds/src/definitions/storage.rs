@@ -2,7 +2,7 @@
 
 use super::{cluster, names, rules, typed, with_bare_status};
 use crate::columns::storage as columns;
-use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateChecks};
+use api::resource::{FieldPath, GenerationRule, ResourceDefinition, UpdateCheck};
 
 const GROUP: &str = "storage.k8s.io";
 
@@ -12,7 +12,7 @@ pub fn csidrivers() -> ResourceDefinition {
         generation: GenerationRule::FromAbsentOnChangeOf(FieldPath::list(&["spec"])),
         unconditional_update: false,
         returns_deleted: true,
-        update_checks: UpdateChecks::Changes,
+        update_checks: &[UpdateCheck::Changes],
         columns: columns::csidrivers(),
         ..cluster("storage.v1.CSIDriver", GROUP, "csidrivers")
     })
@@ -23,6 +23,7 @@ pub fn csinodes() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         unconditional_update: false,
         returns_deleted: true,
+        update_checks: &[UpdateCheck::Object],
         columns: columns::csinodes(),
         ..cluster("storage.v1.CSINode", GROUP, "csinodes")
     })
@@ -32,7 +33,7 @@ pub fn csinodes() -> ResourceDefinition {
 pub fn csistoragecapacities() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         unconditional_update: false,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         columns: columns::csistoragecapacities(),
         ..typed(
             "storage.v1.CSIStorageCapacity",
@@ -47,7 +48,7 @@ pub fn storageclasses() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["sc"]),
         returns_deleted: true,
-        update_checks: UpdateChecks::ObjectThenChanges,
+        update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         columns: columns::storageclasses(),
         ..cluster("storage.v1.StorageClass", GROUP, "storageclasses")
     })
@@ -59,6 +60,7 @@ pub fn volumeattachments() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         unconditional_update: false,
         returns_deleted: true,
+        update_checks: &[UpdateCheck::Object],
         columns: columns::volumeattachments(),
         ..with_bare_status(row)
     })

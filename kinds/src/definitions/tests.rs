@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use api::resource::{
-    Cell, DefaultPropagation, GenerationRule, NameRule, ResourceDefinition, UpdateChecks,
+    Cell, DefaultPropagation, GenerationRule, NameRule, ResourceDefinition, UpdateCheck,
 };
 use api::schema::{Schema, Shape, Type};
 use serde_json::{Value, json};
@@ -54,7 +54,8 @@ fn rows_are_those_of_discovery() {
 /// http.md 5.2, 6.2, API-109, API-114, API-197: what kube-apiserver does with an object of each
 /// kind. `names` tells whether it accepts a subdomain, capitals, a colon, and 71 characters.
 /// `create` and `update` list the faults that a kind's own validation finds in a label (L), in a
-/// finalizer (F), and in two finalizers without a domain (SS).
+/// finalizer (F), and in two finalizers without a domain (SS). `checks` of a subresource lists all
+/// faults, those of every kind first.
 #[test]
 fn rows_have_the_rules_of_kubernetes() {
     let records = recorded(include_str!("../../recorded/rules.json"));
@@ -101,8 +102,10 @@ fn rows_have_the_rules_of_kubernetes() {
             "apiservices" | "cronjobs" | "customresourcedefinitions" | "ipaddresses" | "jobs" => {}
             _ => assert_eq!(record["names"], json!(accepted), "{row:?}"),
         }
-        let checks = (row.update_checks, row.strict_finalizers);
-        assert_eq!(checks, checks_of(record), "{row:?}");
+        let on_create = faults(&[UpdateCheck::Object], row.strict_finalizers);
+        assert_eq!(record["create"], on_create, "{row:?}");
+        let on_update = faults(row.update_checks, row.strict_finalizers);
+        assert_eq!(record["update"], on_update, "{row:?}");
         for part in &row.subresources {
             let keeps = |path: &str| part.update.keeps.iter().any(|kept| is_kept(kept, path));
             let kept = [
@@ -121,25 +124,27 @@ fn rows_have_the_rules_of_kubernetes() {
                 "{row:?} {}",
                 part.name
             );
+            let own = faults(part.update_checks, row.strict_finalizers);
+            let mut found = format!("LFL{own}");
+            // What stays as stored has no faults.
+            found.retain(|fault| match fault {
+                'L' => !keeps("metadata.labels"),
+                _ => !keeps("metadata.finalizers"),
+            });
+            let checks = &record[&part.name]["checks"];
+            assert_eq!(checks, &found, "{row:?} {}", part.name);
         }
     }
 }
 
-/// The checks of metadata that stand for the faults on create and on update.
-fn checks_of(record: &Value) -> (UpdateChecks, bool) {
-    let is_strict = record["create"].as_str().expect("a text").ends_with("SS");
-    let checks = match record["update"].as_str().expect("a text") {
-        "" => UpdateChecks::None,
-        "L" | "LSS" => UpdateChecks::Changes,
-        "LSSLFSS" | "LLF" => UpdateChecks::ChangesThenObject,
-        "LFSSLSS" | "LFL" => UpdateChecks::ObjectThenChanges,
-        // The object alone: no value of ours means that yet.
-        "LF" | "LFSS" => UpdateChecks::ChangesThenObject,
-        // The object twice (persistent volumes).
-        "LFSSLFSS" => UpdateChecks::ObjectThenChanges,
-        other => panic!("{other}"),
+/// The faults that these checks of metadata find.
+fn faults(checks: &[UpdateCheck], is_strict: bool) -> String {
+    let strict = if is_strict { "SS" } else { "" };
+    let of = |check: &UpdateCheck| match check {
+        UpdateCheck::Object => format!("LF{strict}"),
+        UpdateCheck::Changes => format!("L{strict}"),
     };
-    (checks, is_strict)
+    checks.iter().map(of).collect()
 }
 
 /// Every path that a row names is one of its type.

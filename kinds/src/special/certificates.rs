@@ -1,9 +1,39 @@
-//! CertificateSigningRequests: who may change which conditions (http.md 6.2).
+//! CertificateSigningRequests: who asks, and who may change which conditions (http.md 6.2).
 
-use api::object::{Object, put};
+use api::object::{Object, put, remove, whole_seconds};
+use api::user_info::UserInfo;
+use jiff::Timestamp;
 use serde_json::Value;
 
 const CONDITIONS: &[&str] = &["status", "conditions"];
+
+/// The one who asks is the user who creates the request, whatever the body says.
+pub fn set_requester(object: &mut Object, user: &UserInfo) {
+    let members: [(&str, Value); 4] = [
+        ("username", user.name.as_str().into()),
+        ("uid", user.uid.as_str().into()),
+        ("groups", user.groups.as_slice().into()),
+        (
+            "extra",
+            user.extra
+                .iter()
+                .map(|(key, values)| (key.clone(), values.clone()))
+                .collect(),
+        ),
+    ];
+    for (name, value) in members {
+        let is_empty = match &value {
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            _ => false,
+        };
+        match is_empty {
+            true => remove(object, &["spec", name]),
+            false => put(object, &["spec", name], value),
+        }
+    }
+}
 
 /// The status endpoint leaves approvals and denials as they are. If there are more or less than
 /// before, the update is refused.
@@ -27,6 +57,47 @@ pub fn prepare_status(object: &mut Object, stored: &Object) {
     }
 }
 
+/// Conditions without times get them. A condition with the status that it had before has changed
+/// when that one had.
+pub fn stamp_conditions(object: &mut Object, stored: &Object, now: Timestamp) {
+    const UPDATE: &str = "lastUpdateTime";
+    const TRANSITION: &str = "lastTransitionTime";
+    let mut conditions = conditions(object).to_vec();
+    if conditions.is_empty() {
+        return;
+    }
+    let now = Value::from(whole_seconds(now));
+    for condition in &mut conditions {
+        if time(condition, UPDATE).is_none() {
+            set(condition, UPDATE, now.clone());
+        }
+        if time(condition, TRANSITION).is_none() {
+            let is_same = |of: &Value| {
+                ["type", "status"]
+                    .iter()
+                    .all(|m| of.get(m) == condition.get(m))
+            };
+            let known = self::conditions(stored)
+                .iter()
+                .filter(|known| is_same(known));
+            let changed = known.filter_map(|known| time(known, TRANSITION)).next();
+            let changed = changed.unwrap_or(&now).clone();
+            set(condition, TRANSITION, changed);
+        }
+    }
+    put(object, CONDITIONS, conditions.into());
+}
+
+fn time<'c>(condition: &'c Value, name: &str) -> Option<&'c Value> {
+    condition.get(name).filter(|time| !time.is_null())
+}
+
+fn set(condition: &mut Value, name: &str, value: Value) {
+    if let Some(members) = condition.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
 fn conditions(object: &Object) -> &[Value] {
     let conditions = object.at(CONDITIONS).and_then(Value::as_array);
     conditions.map(Vec::as_slice).unwrap_or_default()
@@ -42,6 +113,48 @@ mod tests {
         let mut object = Object::default();
         put(&mut object, CONDITIONS, conditions);
         object
+    }
+
+    /// http.md 6.2
+    #[test]
+    fn the_creator_of_a_request_is_who_asks() {
+        let mut object = Object::default();
+        let forged = json!({
+            "signerName": "ex.com/s", "username": "root", "uid": "0", "groups": ["system:masters"],
+            "extra": {"k": ["v"]},
+        });
+        put(&mut object, &["spec"], forged);
+        let mut user = UserInfo::authenticated("u", vec!["g".to_owned()]);
+        set_requester(&mut object, &user);
+        let groups = json!(["g", "system:authenticated"]);
+        let expected = json!({"signerName": "ex.com/s", "username": "u", "groups": groups});
+        assert_eq!(object.at(&["spec"]), Some(&expected));
+        user.uid = "7".to_owned();
+        user.extra.insert("e".to_owned(), vec!["x".to_owned()]);
+        set_requester(&mut object, &user);
+        let expected = json!({
+            "signerName": "ex.com/s", "username": "u", "uid": "7", "groups": groups,
+            "extra": {"e": ["x"]},
+        });
+        assert_eq!(object.at(&["spec"]), Some(&expected));
+    }
+
+    #[test]
+    fn conditions_get_the_times_that_they_lack() {
+        let (old, now) = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z");
+        let stored = with(json!([
+            {"type": "A", "status": "True", "lastUpdateTime": old, "lastTransitionTime": old},
+        ]));
+        let mut changed = with(json!([
+            {"type": "A", "status": "True", "lastUpdateTime": null},
+            {"type": "B", "status": "True", "lastUpdateTime": old},
+        ]));
+        stamp_conditions(&mut changed, &stored, now.parse().expect("a time"));
+        let expected = with(json!([
+            {"type": "A", "status": "True", "lastUpdateTime": now, "lastTransitionTime": old},
+            {"type": "B", "status": "True", "lastUpdateTime": old, "lastTransitionTime": now},
+        ]));
+        assert_eq!(changed, expected);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! ResourceSlices: since when the taints of devices are there.
 
-use api::object::Object;
+use api::object::{Object, whole_seconds};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 /// Taints of a new slice are there since its creation, if they don't say otherwise.
@@ -29,6 +30,14 @@ pub fn prepare_update(object: &mut Object, stored: &Object) {
         if let Some(time) = time {
             set_time(taint, time);
         }
+    }
+}
+
+/// Taints that were not there before are there from now on.
+pub fn stamp(object: &mut Object, _: &Object, now: Timestamp) {
+    let now = whole_seconds(now);
+    for (_, taint) in taints(object) {
+        set_time(taint, &now);
     }
 }
 
@@ -87,5 +96,8 @@ mod tests {
         let mut given = slice(second, &json!(second));
         prepare_update(&mut given, &object);
         assert_eq!(given, slice(second, &json!(second)));
+        let mut added = slice(first, &json!(null));
+        stamp(&mut added, &object, second.parse().expect("a time"));
+        assert_eq!(added, slice(first, &json!(second)));
     }
 }

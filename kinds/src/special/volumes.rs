@@ -1,7 +1,8 @@
 //! PersistentVolumes and PersistentVolumeClaims: initial status, and where a claim's data comes
 //! from (http.md 6.2).
 
-use api::object::{Object, put, remove};
+use api::object::{Object, put, remove, whole_seconds};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 const SOURCE: &[&str] = &["spec", "dataSource"];
@@ -14,14 +15,18 @@ pub fn prepare_volume(object: &mut Object) {
     put(object, &["status"], status);
 }
 
-/// The time of a volume's last change of phase stays while the phase does.
-pub fn prepare_volume_status(object: &mut Object, stored: &Object) {
+/// The time of a volume's last change of phase: that which the writer sets, else that of this
+/// change, if it changes the phase.
+pub fn stamp_phase(object: &mut Object, stored: &Object, now: Timestamp) {
     let (phase, time) = (["status", "phase"], ["status", "lastPhaseTransitionTime"]);
-    if object.text(&phase) != stored.text(&phase) || object.at(&time).is_some() {
-        return;
-    }
-    if let Some(known) = stored.at(&time) {
-        put(object, &time, known.clone());
+    let (given, known) = (object.at(&time), stored.at(&time));
+    let is_same_phase = object.text(&phase) == stored.text(&phase);
+    match known {
+        Some(known) if is_same_phase && given.is_none() => put(object, &time, known.clone()),
+        _ if !is_same_phase && (given.is_none() || given == known) => {
+            put(object, &time, whole_seconds(now).into());
+        }
+        _ => {}
     }
 }
 
@@ -129,9 +134,23 @@ mod tests {
         prepare_volume(&mut volume);
         let time = ["status", "lastPhaseTransitionTime"];
         assert_eq!(volume.text(&time), "2024-01-01T00:00:00Z");
-        let mut changed = volume.clone();
-        remove(&mut changed, &time);
-        prepare_volume_status(&mut changed, &volume);
-        assert_eq!(changed, volume);
+        let (created, now) = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z");
+        let given = "2023-01-01T00:00:00Z";
+        for (phase, set, expected) in [
+            ("Pending", None, created),
+            ("Pending", Some(given), given),
+            ("Bound", None, now),
+            ("Bound", Some(created), now),
+            ("Bound", Some(given), given),
+        ] {
+            let mut changed = volume.clone();
+            put(&mut changed, &["status", "phase"], phase.into());
+            remove(&mut changed, &time);
+            if let Some(set) = set {
+                put(&mut changed, &time, set.into());
+            }
+            stamp_phase(&mut changed, &volume, now.parse().expect("a time"));
+            assert_eq!(changed.text(&time), expected, "{phase} {set:?}");
+        }
     }
 }

@@ -92,7 +92,7 @@ impl RegistryStore {
         mut object: Object,
         creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        self.prepare_new(&mut object)?;
+        self.prepare_new(&mut object, request.context)?;
         self.validate_admitted(request, options, &object, None)
             .await?;
         let name = object.name().to_owned();
@@ -141,7 +141,12 @@ impl RegistryStore {
     }
 
     /// Fills in and validates a new object (API-94).
-    pub(super) fn prepare_new(&self, object: &mut Object) -> Result<(), Box<Status>> {
+    pub(super) fn prepare_new(
+        &self,
+        object: &mut Object,
+        context: &RequestContext,
+    ) -> Result<(), Box<Status>> {
+        self.strategy.set_requester(object, &context.user);
         let uid = uuid::Uuid::new_v4().to_string();
         self.strategy.prepare_create(object, &uid, clock::now())
     }

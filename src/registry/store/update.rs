@@ -13,6 +13,7 @@ use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
 use crate::api::resource::Subresource;
 use crate::api::status::Status;
+use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::is_released;
 use crate::registry::errors::FailedOperation;
@@ -246,7 +247,7 @@ impl Updating<'_> {
         store
             .admit(&self.request, self.options, &mut object, None)
             .await?;
-        store.prepare_new(&mut object)?;
+        store.prepare_new(&mut object, self.request.context)?;
         store
             .validate_admitted(&self.request, self.options, &object, None)
             .await?;
@@ -261,9 +262,9 @@ impl Updating<'_> {
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
         self.check_version(&object, cached)?;
-        store
-            .strategy
-            .prepare_update(&mut object, stored, self.request.subresource)?;
+        let part = self.request.subresource;
+        let strategy = &store.strategy;
+        strategy.prepare_update(&mut object, stored, part, clock::now())?;
         store
             .validate_admitted(&self.request, self.options, &object, Some(stored))
             .await?;

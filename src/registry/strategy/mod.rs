@@ -15,6 +15,7 @@ use crate::api::metadata::{self, FieldError};
 use crate::api::object::{Object, put, remove, whole_seconds};
 use crate::api::resource::{FieldPath, GenerationRule, Lifetime, ResourceDefinition, Subresource};
 use crate::api::status::Status;
+use crate::api::user_info::UserInfo;
 
 /// The strategy of one kind.
 #[derive(Clone)]
@@ -58,6 +59,13 @@ impl Strategy {
         fill_in(object, &self.hub);
     }
 
+    /// Says in a new object who asks for it, if its kind has members for that.
+    pub fn set_requester(&self, object: &mut Object, user: &UserInfo) {
+        if let Some(requester) = self.definition.create.requester {
+            requester(object, user);
+        }
+    }
+
     /// Sets the fields that the server decides on create (API-94, API-91).
     ///
     /// # Errors
@@ -99,8 +107,12 @@ impl Strategy {
         object: &mut Object,
         stored: &Object,
         subresource: Option<&Subresource>,
+        now: Timestamp,
     ) -> Result<(), Box<Status>> {
-        let strategy = subresource.map_or(&self.definition.update, |part| &part.update);
+        let (strategy, checks) = match subresource {
+            Some(part) => (&part.update, part.update_checks),
+            None => (&self.definition.update, self.definition.update_checks),
+        };
         match stored.at(&["metadata", "generation"]) {
             Some(generation) => put(object, &["metadata", "generation"], generation.clone()),
             None => remove(object, &["metadata", "generation"]),
@@ -110,12 +122,15 @@ impl Strategy {
             prepare(object, stored);
             self.fill_in(object);
         }
+        if let Some(stamp) = strategy.stamp {
+            stamp(object, stored, now);
+        }
         self.canonicalize(object);
         if subresource.is_none() && self.raises_generation(object, stored) {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
-        let mut errors = metadata::validate_update(object, stored, &self.definition);
+        let mut errors = metadata::validate_update(object, stored, &self.definition, checks);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));
         self.refuse(object.name(), &errors)
@@ -129,8 +144,11 @@ impl Strategy {
     }
 
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {
-        let GenerationRule::OnChangeOf(paths) = &self.definition.generation else {
-            return false;
+        let paths = match &self.definition.generation {
+            GenerationRule::None => return false,
+            GenerationRule::OnChangeOf(paths) | GenerationRule::FromAbsentOnChangeOf(paths) => {
+                paths
+            }
         };
         paths.iter().any(|path| object.at(path) != stored.at(path))
     }

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::kinds::definitions::{apps, core};
+use crate::kinds::definitions::{apps, core, storage};
 
 fn object(value: Value) -> Object {
     match value {
@@ -30,7 +30,7 @@ fn updated(value: Value, stored: &Object, subresource: &str) -> Object {
     strategy.fill_in(&mut object);
     let subresource = strategy.definition().subresource(subresource);
     strategy
-        .prepare_update(&mut object, stored, subresource)
+        .prepare_update(&mut object, stored, subresource, now())
         .expect("it is valid");
     object
 }
@@ -122,6 +122,34 @@ fn generation_counts_changes_of_what_the_rule_names() {
         generation(body(json!({"annotations": {"x": "y"}}), 2), "status"),
         1
     );
+}
+
+/// API-197: the generation of a CSIDriver is as its creator says, and increases with its spec.
+#[test]
+fn the_generation_of_some_kinds_begins_as_given() {
+    let body = |generation: Value, is_mounted: bool| {
+        object(json!({
+            "metadata": {"name": "a", "generation": generation},
+            "spec": {"podInfoOnMount": is_mounted},
+        }))
+    };
+    let strategy = Strategy::of(storage::csidrivers());
+    for (given, starts, changed) in [(json!(null), 0, 1), (json!(7), 7, 8)] {
+        let mut made = body(given, true);
+        strategy.fill_in(&mut made);
+        strategy
+            .prepare_create(&mut made, "u", now())
+            .expect("it is valid");
+        assert_eq!(generation_of(&made), starts);
+        for (is_mounted, expected) in [(true, starts), (false, changed)] {
+            let mut next = body(json!(3), is_mounted);
+            strategy.fill_in(&mut next);
+            strategy
+                .prepare_update(&mut next, &made, None, now())
+                .expect("it is valid");
+            assert_eq!(generation_of(&next), expected);
+        }
+    }
 }
 
 /// API-214, http.md 6.2: each endpoint writes its own part and silently keeps the other.

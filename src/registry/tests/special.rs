@@ -32,7 +32,8 @@ fn update(
     let strategy = Strategy::of(definition);
     strategy.fill_in(&mut object);
     let subresource = strategy.definition().subresource(subresource);
-    match strategy.prepare_update(&mut object, stored, subresource) {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    match strategy.prepare_update(&mut object, stored, subresource, now) {
         Ok(()) => Ok(object),
         Err(status) => {
             let details = status.details.unwrap_or_default();
@@ -43,6 +44,16 @@ fn update(
                 .collect())
         }
     }
+}
+
+/// API-230
+#[test]
+fn a_limit_range_without_a_name_gets_a_uuid() {
+    let body = |metadata: Value| json!({"metadata": metadata, "spec": {"limits": []}});
+    let bare = created(core::limitranges(), body(json!({"namespace": "d"})));
+    assert_eq!(bare.name(), "u");
+    let named = body(json!({"name": "n", "namespace": "d"}));
+    assert_eq!(created(core::limitranges(), named).name(), "n");
 }
 
 /// API-224: the server sets phase, finalizer and label. A finalizer of the client is kept.

@@ -145,6 +145,10 @@ impl TableShape {
             &Value::Array(table::cells(self.version.kind(), object, now)),
             out,
         );
+        if let Some(conditions) = table::row_conditions(self.version.kind(), object) {
+            out.extend_from_slice(br#","conditions":"#);
+            write_json(&conditions, out);
+        }
         out.extend_from_slice(br#","object":"#);
     }
 }
