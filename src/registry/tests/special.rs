@@ -4,6 +4,7 @@ use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::core;
 use crate::registry::strategy::Strategy;
+use crate::registry::tests::fixture::Fixture;
 
 fn object(value: Value) -> Object {
     match value {
@@ -44,6 +45,31 @@ fn update(
                 .collect())
         }
     }
+}
+
+/// http.md 6.2: the user of the request asks, whatever the body says.
+#[tokio::test]
+async fn a_certificate_request_says_who_created_it() {
+    let request = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIUk1Ib0NBUUF3R0RFS01BZ0dBMVVF\
+        QXd3QmVERUtNQWdHQTFVRUNnd0JlVEJaTUJNR0J5cUdTTTQ5QWdFRwpDQ3FHU000OUF3RUhBMElBQkJC\
+        NEliUFlxVmJjMFVRSDNLdndKUm8zZjI1V1FlUS9ITzlLaGc3WkdNYWpSYXhhClhuM3RMbFVuWXVySndW\
+        ZXJ1amVjRjBTcGI5T2lMUjNkdjlmZ21tS2dBREFLQmdncWhrak9QUVFEQWdOSEFEQkUKQWlCUmdVVlFI\
+        TWFOQm9ERDV6K09jbldsOEEvaEZoeFdVZGkwblFGVWtOdFBid0lnTm92V0tsZ3RWZ0RjYWhSaApVeTNE\
+        bDdraDJJRVRjNFdPRGVQeUZyRGFLQWM9Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
+    let body = json!({
+        "metadata": {"name": "r"},
+        "spec": {"request": request, "signerName": "ex.com/s", "usages": ["client auth"],
+                 "username": "root", "uid": "0", "extra": {"k": ["v"]}},
+    });
+    let fixture = Fixture::new().await;
+    let resource = "certificatesigningrequests.certificates.k8s.io";
+    let made = fixture.create(resource, None, &body.to_string()).await;
+    let made = made.expect("it is valid");
+    let user = &fixture.context.user;
+    assert_eq!(made.text(&["spec", "username"]), user.name);
+    assert_eq!(made.at(&["spec", "groups"]), Some(&json!(user.groups)));
+    assert_eq!(made.at(&["spec", "uid"]), None);
+    assert_eq!(made.at(&["spec", "extra"]), None);
 }
 
 /// API-230
