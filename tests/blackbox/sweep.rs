@@ -186,8 +186,8 @@ fn remove(object: &mut Value, path: &str) {
     }
 }
 
-/// Takes away the requester of a certificate, who is another one and is not recorded, and what
-/// admission adds to lists (API-249): taints and tolerations.
+/// Takes away the requester of a certificate, who is another one, and what admission adds to lists
+/// (API-249): taints and tolerations.
 fn remove_admitted(object: &mut Value) {
     if object["kind"] == "CertificateSigningRequest" {
         for path in ["spec.username", "spec.uid", "spec.groups"] {

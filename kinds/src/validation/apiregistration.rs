@@ -19,7 +19,7 @@ pub fn validate_apiservice(object: &Object) -> Faults {
     let spec = Field::of(object, "spec");
     let (group, version) = (spec.member("group"), spec.member("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
-    if object.name() != wanted {
+    if !object.name().is_empty() && object.name() != wanted {
         let metadata = Field::of(object, "metadata");
         let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
         let name = metadata.member("name");

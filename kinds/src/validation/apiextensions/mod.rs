@@ -66,7 +66,8 @@ fn validate_name(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
     let names = spec.member("names");
     let plural = names.member("plural");
     let group = spec.member("group");
-    if object.name() != format!("{}.{}", plural.text(), group.text()) {
+    let wanted = format!("{}.{}", plural.text(), group.text());
+    if !object.name().is_empty() && object.name() != wanted {
         let metadata = Field::of(object, "metadata");
         let name = metadata.member("name");
         let detail = "must be spec.names.plural+\".\"+spec.group";

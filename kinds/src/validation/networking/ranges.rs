@@ -17,7 +17,9 @@ const IMMUTABLE: &str = "field is immutable";
 pub fn validate_ipaddress(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let metadata = Field::of(object, "metadata");
-    validate_address(&metadata.member("name"), &mut faults);
+    if !object.name().is_empty() {
+        validate_address(&metadata.member("name"), &mut faults);
+    }
     let spec = Field::of(object, "spec");
     let parent = spec.member("parentRef");
     if !parent.is_set() {
