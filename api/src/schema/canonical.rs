@@ -18,23 +18,26 @@ impl Schema {
         let Some(of) = self.get(id) else {
             return;
         };
-        for field in of.fields() {
-            match members.get_mut(&field.name) {
-                None | Some(Value::Null) => match self.absent(field) {
-                    Some(value) => drop(members.insert(field.name.clone(), value)),
-                    None => drop(members.remove(&field.name)),
-                },
-                Some(value) => {
-                    self.canonicalize_value(&field.of, value);
-                    if !field.of.is_pointer && is_zero(&field.of, value) {
-                        match field.is_always_printed {
-                            true if is_nil(&field.of, value) => *value = Value::Null,
-                            true => {}
-                            false if prints_zero(field) => {}
-                            false => drop(members.remove(&field.name)),
-                        }
-                    }
-                }
+        members.retain(|name, value| {
+            let Some(field) = of.field(name) else {
+                return true;
+            };
+            if value.is_null() {
+                // It is printed below if it is printed without a value.
+                return false;
+            }
+            self.canonicalize_value(&field.of, value);
+            if field.of.is_pointer || !is_zero(&field.of, value) {
+                return true;
+            }
+            if field.is_always_printed && is_nil(&field.of, value) {
+                *value = Value::Null;
+            }
+            field.is_always_printed || prints_zero(field)
+        });
+        for field in of.printed_without_value() {
+            if let (false, Some(value)) = (members.contains_key(&field.name), self.absent(field)) {
+                members.insert(field.name.clone(), value);
             }
         }
     }
@@ -45,12 +48,14 @@ impl Schema {
         let Some(of) = self.get(id) else {
             return;
         };
-        for field in of.fields() {
+        for field in of.printed_without_value() {
             let is_struct = matches!(field.of.shape, Shape::Struct(_)) && !field.of.is_pointer;
             if is_struct && !matches!(members.get(&field.name), Some(Value::Object(_))) {
                 members.insert(field.name.clone(), Value::Object(Map::new()));
             }
-            if let (true, Some(value)) = (has_parts(&field.of), members.get_mut(&field.name)) {
+        }
+        for (name, value) in members.iter_mut() {
+            if let Some(field) = of.field(name) {
                 self.add_structs_below(&field.of, value);
             }
         }
@@ -106,6 +111,24 @@ impl Schema {
             _ => field.is_always_printed.then_some(Value::Null),
         }
     }
+}
+
+/// Whether a field may be printed without a value. A struct that is left out then may still be
+/// added, so that what it lacks can be filled in.
+pub(super) fn is_printed_without_value(field: &Field) -> bool {
+    let is_struct = match &field.of.shape {
+        Shape::Struct(_) | Shape::Object => true,
+        Shape::Scalar(scalar) => matches!(
+            scalar,
+            Scalar::Time
+                | Scalar::MicroTime
+                | Scalar::Quantity
+                | Scalar::IntOrString
+                | Scalar::Duration
+        ),
+        Shape::List(_) | Shape::Map(_) | Shape::Any => false,
+    };
+    field.is_always_printed || is_struct && !field.of.is_pointer
 }
 
 fn absent_scalar(scalar: Scalar, field: &Field) -> Option<Value> {

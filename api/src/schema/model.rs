@@ -33,6 +33,8 @@ pub struct Struct {
     pub is_open: bool,
     /// Its fields, in order of their names.
     pub(super) fields: Vec<Field>,
+    /// The places of those that may be printed without a value.
+    pub(super) printed_without_value: Vec<usize>,
 }
 
 /// A field of a struct.
@@ -239,6 +241,12 @@ impl Struct {
             .fields
             .binary_search_by(|field| field.name.as_str().cmp(name));
         self.fields.get(at.ok()?)
+    }
+
+    /// The fields that may be printed without a value.
+    pub(super) fn printed_without_value(&self) -> impl Iterator<Item = &Field> {
+        let places = self.printed_without_value.iter();
+        places.filter_map(|place| self.fields.get(*place))
     }
 
     /// The fields in order of their names.

@@ -39,6 +39,7 @@
 
 use std::collections::HashMap;
 
+use super::canonical::is_printed_without_value;
 use super::model::{
     Field, KindName, ListType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct, StructId, Type,
 };
@@ -187,6 +188,8 @@ impl Resolver<'_, '_> {
         let mut fields = Vec::new();
         self.add_fields(text, &Embedding::default(), &mut fields, 0)?;
         fields.sort_by(|one, other| one.name.cmp(&other.name));
+        let printed = |(place, field)| is_printed_without_value(field).then_some(place);
+        let printed = fields.iter().enumerate().filter_map(printed);
         Ok(Struct {
             package: text.package.to_owned(),
             name: text.name.to_owned(),
@@ -194,6 +197,7 @@ impl Resolver<'_, '_> {
             is_atomic: text.words.contains(&"map=atomic"),
             is_union: text.words.contains(&"union"),
             is_open: text.words.contains(&"open"),
+            printed_without_value: printed.collect(),
             fields,
         })
     }
