@@ -1,11 +1,10 @@
 //! The processing of objects before and after storage, which is the same for every resource.
 //!
-//! This folder owns the built-in resources ([`definitions`]), the served generations ([`catalog`],
-//! [`Registry`]), the capabilities of paths ([`rest`]), the verbs of a stored resource ([`store`]),
-//! the differences between kinds (`strategy`, `special`) and the conversion of storage errors to a
-//! Status (`errors`). Decoded objects and options enter with a request context. Stored objects,
-//! lists and watches leave, or a `Status`. This folder must not know HTTP connections, wire
-//! encodings or storage engines.
+//! This folder owns the served generations ([`catalog`], [`Registry`]), the capabilities of paths
+//! ([`rest`]), the verbs of a stored resource ([`store`]), the application of the rules of kinds
+//! (`strategy`) and the conversion of storage errors to a Status (`errors`). Decoded objects and
+//! options enter with a request context. Stored objects, lists and watches leave, or a `Status`.
+//! This folder must not know HTTP connections, wire encodings or storage engines.
 
 pub mod catalog;
 pub mod context;

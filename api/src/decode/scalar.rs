@@ -34,8 +34,8 @@ fn is_line_break(c: &char) -> bool {
     matches!(c, '\r' | '\n')
 }
 
-/// The byte at which Go finds the fault in base64: where a group that is too short begins, the first
-/// byte that can't be there, or the end where padding lacks.
+/// The byte at which Go finds the fault in base64: where a group that is too short begins, the
+/// first byte that can't be there, or the end where padding lacks.
 fn base64_fault(text: &str) -> usize {
     let is_symbol = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
     let mut characters = text.char_indices().filter(|(_, c)| !is_line_break(c));

@@ -275,8 +275,8 @@ impl ResourceDefinition {
         }
     }
 
-    /// The group of the form in which Kubernetes handles the objects, which refusals name: Events of
-    /// both groups are those of the core group.
+    /// The group of the form in which Kubernetes handles the objects, which refusals name: Events
+    /// of both groups are those of the core group.
     pub fn internal_group(&self) -> &str {
         match &*self.group {
             "events.k8s.io" => "",

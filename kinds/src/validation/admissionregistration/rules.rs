@@ -30,8 +30,8 @@ pub fn validate_match_resources(resources: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// The faults of rules for changing objects: what is deleted can't be changed. The path has no index
-/// in Kubernetes.
+/// The faults of rules for changing objects: what is deleted can't be changed. The path has no
+/// index in Kubernetes.
 pub fn validate_mutated_operations(rules: &Field<'_>, faults: &mut Faults) {
     let path = rules.member("operations").path();
     for rule in rules.items() {
