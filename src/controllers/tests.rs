@@ -89,7 +89,9 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
     let rows: Vec<_> = rows.collect();
     for row in &rows {
         for namespace in ["d", "e"] {
-            let body = least_body(row);
+            // Some name the namespace that they are about.
+            let own = format!("\"namespace\":\"{namespace}\"");
+            let body = least_body(row).replace("\"namespace\":\"default\"", &own);
             let created = fixture
                 .create(&row.qualified(), Some(namespace), &body)
                 .await;
