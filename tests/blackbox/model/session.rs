@@ -81,7 +81,12 @@ impl Representation {
     fn object(self, shown: Value) -> Value {
         let kind = shown["kind"].as_str();
         match self {
-            Representation::Whole => assert!(matches!(kind, Some("ConfigMap" | "Pod")), "{shown}"),
+            Representation::Whole => {
+                assert!(
+                    matches!(kind, Some("ConfigMap" | "Pod" | "Service")),
+                    "{shown}"
+                );
+            }
             Representation::Metadata => assert_eq!(kind, Some("PartialObjectMetadata"), "{shown}"),
             Representation::Table => {
                 assert_eq!(kind, Some("Table"), "{shown}");
