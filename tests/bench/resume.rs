@@ -36,15 +36,15 @@ fn collections() -> [String; 9] {
         "/api/v1/nodes".to_owned(),
         format!("{}/pods", below("/api/v1")),
         "/api/v1/namespaces".to_owned(),
-        format!("{}/services", below("/api/v1")),
+        format!("{}/resourcequotas", below("/api/v1")),
         format!("{}/events", below("/api/v1")),
-        format!("{}/deployments", below("/apis/apps/v1")),
+        format!("{}/networkpolicies", below("/apis/networking.k8s.io/v1")),
     ]
 }
 
 const NAME: &str = "resumed";
 
-/// An object of any of these resources.
+/// An object of any of these resources. What others do not know is dropped.
 fn object(stamp: &str) -> Value {
     let containers = json!([{ "name": "c", "image": "i" }]);
     json!({
