@@ -131,21 +131,26 @@ fn recorded(recording: &str, resource: &str) -> (String, String) {
     (text("key"), text("value"))
 }
 
-/// The metadata and everything else are what was stored, of every resource in every form, and no
-/// value of one form reads as another object than that of the other.
+/// The metadata and everything else are what was stored, of every recorded resource in every form,
+/// and no value of one form reads as another object than that of the other.
 #[test]
 fn every_resource_is_read_as_kube_apiserver_stores_it_kv_22_kv_23() {
-    for definition in built_in() {
-        let resource = definition.qualified();
+    let all: Value = serde_json::from_str(JSON).unwrap();
+    let recorded_resources: Vec<&String> = all.as_object().unwrap().keys().collect();
+    assert_eq!(recorded_resources.len(), 10);
+    for resource in recorded_resources {
+        let rows = built_in();
+        let found = rows.iter().find(|row| row.qualified() == *resource);
+        let definition = found.unwrap_or_else(|| panic!("no row for {resource}"));
         for media_type in [MediaType::Json, MediaType::Yaml] {
             let codec = Codec::new(definition.clone()).stored_as(StoredForm {
                 media_type,
-                stored: TypeName::of(&definition),
-                served: TypeName::of(&definition),
+                stored: TypeName::of(definition),
+                served: TypeName::of(definition),
                 read: Vec::new(),
             });
             for recording in [JSON, YAML] {
-                let (key, value) = recorded(recording, &resource);
+                let (key, value) = recorded(recording, resource);
                 let prefix = format!("/registry/{}/", definition.key_prefix);
                 assert!(key.starts_with(&prefix), "{key}");
                 let mut told: Value = serde_saphyr::from_str(&value).unwrap();
@@ -157,7 +162,7 @@ fn every_resource_is_read_as_kube_apiserver_stores_it_kv_22_kv_23() {
                 let again = codec.decode(&Key::new(&key), Revision(7), &stored).unwrap();
                 assert_eq!(again, read);
             }
-            let (key, value) = recorded(PROTOBUF, &resource);
+            let (key, value) = recorded(PROTOBUF, resource);
             let value = Bytes::from(BASE64_STANDARD.decode(value).unwrap());
             let refused = codec
                 .decode(&Key::new(&key), Revision(7), &value)
