@@ -8,10 +8,6 @@ use super::storage::{Switch, entries, joined};
 /// The gates of kube-apiserver 1.36: name, stage, default, and whether the default is fixed.
 const KNOWN: &str = include_str!("feature_gates.txt");
 
-/// The gates that change something here: none yet. What they would turn off is always on, what they
-/// would turn on does not exist.
-const WITH_EFFECT: [&str; 0] = [];
-
 /// `name=true`, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates(pub Vec<(String, bool)>);
@@ -80,14 +76,14 @@ fn gate(entry: &str) -> Result<(String, bool), String> {
 }
 
 impl FeatureGates {
-    /// The gates that are set to another value than their default and change nothing here.
+    /// The gates that are set to another value than their default. None changes anything here: what
+    /// they would turn off is always on, what they would turn on does not exist.
     pub fn without_effect(&self) -> impl Iterator<Item = &str> {
         let changed = self.0.iter().filter(|(name, value)| {
             let known = FeatureGate::all().find(|known| known.name == name);
             known.is_none_or(|known| known.default != *value)
         });
-        let names = changed.map(|(name, _)| name.as_str());
-        names.filter(|name| !WITH_EFFECT.contains(name))
+        changed.map(|(name, _)| name.as_str())
     }
 }
 

@@ -13,6 +13,7 @@ use super::batch::too_many;
 use super::counts::validate_immutable;
 use super::formats::{one_of, port_number, report, require_text, validate_fully_qualified_domain};
 use super::services::validate_non_special_ip;
+use super::texts::require_one_of;
 
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const MAX_ENDPOINTS: usize = 1000;
@@ -90,18 +91,21 @@ fn validate_endpoint_port(port: &Field<'_>, needs_name: bool, faults: &mut Fault
     } else if needs_name {
         faults.push(name.required(""));
     }
+    validate_number_and_protocol(port, faults);
+    validate_application(port, faults);
+}
+
+/// The number and the protocol of a port of a Service or of its Endpoints.
+pub(super) fn validate_number_and_protocol(port: &Field<'_>, faults: &mut Faults) {
     let number = port.member("port");
     let value = number.int().unwrap_or_default();
     let wrong = port_number(value).into_iter();
     faults.extend(wrong.map(|message| number.invalid_value(value, message)));
-    let protocol = port.member("protocol");
-    if require_text(&protocol, faults) {
-        one_of(&protocol, PROTOCOLS, faults);
-    }
-    validate_application(port, faults);
+    require_one_of(&port.member("protocol"), PROTOCOLS, faults);
 }
 
-fn validate_application(port: &Field<'_>, faults: &mut Faults) {
+/// The application that a port is for.
+pub(super) fn validate_application(port: &Field<'_>, faults: &mut Faults) {
     let application = port.member("appProtocol");
     if application.is_set() {
         report(

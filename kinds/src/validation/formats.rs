@@ -21,7 +21,11 @@ const MAX_PORT_NAME: usize = 15;
 const MAX_ID: i64 = 2_147_483_647;
 
 /// Reports all that is wrong with a text.
-pub fn report(field: &Field<'_>, wrong: Vec<String>, faults: &mut Faults) {
+pub fn report(
+    field: &Field<'_>,
+    wrong: impl IntoIterator<Item = impl Into<String>>,
+    faults: &mut Faults,
+) {
     let value = field.value().cloned().unwrap_or_else(|| "".into());
     for message in wrong {
         faults.push(field.invalid_value(value.clone(), message));
@@ -37,7 +41,7 @@ pub fn require_text(field: &Field<'_>, faults: &mut Faults) -> bool {
     is_there
 }
 
-/// A text, which may be absent, is one of these.
+/// A text is one of these. An absent one counts as empty.
 pub fn one_of(field: &Field<'_>, supported: &[&str], faults: &mut Faults) {
     if !supported.contains(&field.text()) {
         faults.push(field.not_supported(supported));

@@ -16,6 +16,8 @@ pub mod status;
 pub mod update;
 pub mod volumes;
 
+use crate::validation::formats::report;
+use crate::validation::texts::require_one_of;
 use api::field::Field;
 use api::names::dns_subdomain;
 use api::object::Object;
@@ -23,7 +25,7 @@ use api::object::Object;
 use super::Faults;
 use super::selectors::validate_labels;
 use containers::Volumes;
-use fields::{report_text, require_supported, validate_annotations};
+use fields::validate_annotations;
 
 /// What a spec is the spec of.
 #[derive(Clone, Copy)]
@@ -138,7 +140,7 @@ pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults
     validate_all_containers(spec, &volumes, faults);
     containers::resources::validate_pod_resources(spec, faults);
     validate_host_ports(spec, pod, faults);
-    require_supported(&spec.member("restartPolicy"), &RESTART_POLICIES, faults);
+    require_one_of(&spec.member("restartPolicy"), &RESTART_POLICIES, faults);
     names::validate_dns_policy(&spec.member("dnsPolicy"), faults);
     validate_labels(&spec.member("nodeSelector"), faults);
     security::validate_pod_security_context(spec, faults);
@@ -146,7 +148,7 @@ pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults
     names::validate_dns_config(spec, faults);
     for gate in spec.member("readinessGates").items() {
         let of = gate.member("conditionType");
-        report_text(&of, api::names::qualified_name(of.text()), faults);
+        report(&of, api::names::qualified_name(of.text()), faults);
     }
     scheduling::validate_scheduling_gates(&spec.member("schedulingGates"), faults);
     let constraints = spec.member("topologySpreadConstraints");
@@ -175,15 +177,15 @@ fn validate_all_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut
 fn validate_classes(spec: &Field<'_>, faults: &mut Faults) {
     let priority = spec.member("priorityClassName");
     if !priority.text().is_empty() {
-        report_text(&priority, dns_subdomain(priority.text()), faults);
+        report(&priority, dns_subdomain(priority.text()), faults);
     }
     let runtime = spec.member("runtimeClassName");
     if runtime.is_set() {
-        report_text(&runtime, dns_subdomain(runtime.text()), faults);
+        report(&runtime, dns_subdomain(runtime.text()), faults);
     }
     let preemption = spec.member("preemptionPolicy");
     if preemption.is_set() {
-        require_supported(&preemption, &["PreemptLowerPriority", "Never"], faults);
+        require_one_of(&preemption, &["PreemptLowerPriority", "Never"], faults);
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is refused of names: of hosts, of name servers, of accounts and nodes.
 
+use crate::validation::formats::report;
+use crate::validation::texts::require_one_of;
 use api::field::Field;
 use api::names::dns_subdomain;
 
-use super::fields::{report_text, require_supported, validate_dns_label, validate_dns_subdomain};
+use super::fields::{validate_dns_label, validate_dns_subdomain};
 use crate::validation::Faults;
 use crate::validation::addresses::validate_legacy_address;
 use crate::validation::formats::subdomain_with_underscores;
@@ -19,7 +21,7 @@ const MAX_HOSTNAME: usize = 64;
 
 /// The faults of the policy for name servers.
 pub fn validate_dns_policy(policy: &Field<'_>, faults: &mut Faults) {
-    require_supported(policy, &DNS_POLICIES, faults);
+    require_one_of(policy, &DNS_POLICIES, faults);
 }
 
 /// The faults of the configuration of name servers.
@@ -103,7 +105,7 @@ pub fn validate_names(spec: &Field<'_>, faults: &mut Faults) {
     for member in ["serviceAccountName", "nodeName"] {
         let name = spec.member(member);
         if !name.text().is_empty() {
-            report_text(&name, dns_subdomain(name.text()), faults);
+            report(&name, dns_subdomain(name.text()), faults);
         }
     }
 }

@@ -1,12 +1,13 @@
 //! What is refused of where pods may run: affinity, node selectors, tolerations, spreading.
 
+use crate::validation::formats::report;
 use std::collections::HashSet;
 
 use api::field::Field;
 use api::names;
 use serde_json::Value;
 
-use super::fields::{report_text, validate_dns_label};
+use super::fields::validate_dns_label;
 use crate::validation::Faults;
 use crate::validation::formats::one_of;
 use crate::validation::selectors::{validate_label_name, validate_label_selector};
@@ -98,7 +99,7 @@ fn validate_requirement(requirement: &Field<'_>, allows_invalid_values: bool, fa
     validate_label_name(key.text(), &key, faults);
     if !allows_invalid_values {
         for value in values.items() {
-            report_text(&value, names::label_value(value.text()), faults);
+            report(&value, names::label_value(value.text()), faults);
         }
     }
 }
@@ -120,7 +121,7 @@ fn validate_field_requirement(requirement: &Field<'_>, faults: &mut Faults) {
         return;
     }
     for value in values.items() {
-        report_text(&value, names::dns_subdomain(value.text()), faults);
+        report(&value, names::dns_subdomain(value.text()), faults);
     }
 }
 

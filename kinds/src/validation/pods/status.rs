@@ -1,5 +1,6 @@
 //! What is refused of changes of a pod's status.
 
+use crate::validation::formats::report;
 use std::collections::HashSet;
 
 use api::field::Field;
@@ -8,7 +9,7 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::fields::{report_text, validate_dns_label, validate_dns_subdomain};
+use super::fields::{validate_dns_label, validate_dns_subdomain};
 use super::update::validate_annotations;
 use crate::validation::Faults;
 use crate::validation::addresses::{is_v4, parse_address, validate_legacy_address};
@@ -94,7 +95,7 @@ fn validate_nominated_node(
     if node.text().is_empty() || node.text() == before.member("nominatedNodeName").text() {
         return;
     }
-    report_text(&node, names::dns_subdomain(node.text()), faults);
+    report(&node, names::dns_subdomain(node.text()), faults);
     if !old_spec.member("nodeName").text().is_empty() {
         faults.push(node.forbidden("may not be set on pods that are already bound to a node"));
     }

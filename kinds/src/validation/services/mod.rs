@@ -12,6 +12,7 @@ use api::object::Object;
 
 use super::Faults;
 use super::addresses::{parse_address, validate_legacy_address, validate_range_text};
+use super::endpoints::{validate_application, validate_number_and_protocol};
 use super::formats::{one_of, port_number, port_number_or_name, report, require_text};
 use super::internal::internal_json;
 use super::selectors::validate_labels;
@@ -21,7 +22,6 @@ const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
-const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 /// The faults of a new Service.
 pub fn validate_service(object: &Object) -> Faults {
@@ -165,24 +165,10 @@ fn validate_ports(service: &Service<'_>, faults: &mut Faults) {
         } else if needs_names {
             faults.push(name.required(""));
         }
-        let number = port.member("port");
-        let value = number.int().unwrap_or_default();
-        let wrong = port_number(value).into_iter();
-        faults.extend(wrong.map(|message| number.invalid_value(value, message)));
-        let protocol = port.member("protocol");
-        if require_text(&protocol, faults) {
-            one_of(&protocol, PROTOCOLS, faults);
-        }
+        validate_number_and_protocol(port, faults);
         let target = port.member("targetPort");
         report(&target, port_number_or_name(&target), faults);
-        let application = port.member("appProtocol");
-        if application.is_set() {
-            report(
-                &application,
-                names::qualified_name(application.text()),
-                faults,
-            );
-        }
+        validate_application(port, faults);
     }
 }
 

@@ -36,6 +36,12 @@ pub fn validate_replicaset_update(object: &Object, stored: &Object) -> Faults {
 
 /// The faults of a change to the status of a ReplicaSet.
 pub fn validate_replicaset_status_update(object: &Object, _stored: &Object) -> Faults {
+    validate_status(object, &["terminatingReplicas"])
+}
+
+/// The faults of a status with these counts beside those that both kinds have. The replicas that
+/// are in some state are not more than all.
+fn validate_status(object: &Object, more_counts: &[&str]) -> Faults {
     let mut faults = Faults::new();
     let status = Field::of(object, "status");
     let counts = [
@@ -44,25 +50,20 @@ pub fn validate_replicaset_status_update(object: &Object, _stored: &Object) -> F
         "readyReplicas",
         "availableReplicas",
         "observedGeneration",
-        "terminatingReplicas",
     ];
     validate_all_nonnegative(&status, &counts, &mut faults);
-    validate_replicas(&status, &mut faults);
-    faults
-}
-
-/// The replicas of a status that are in some state are not more than all.
-fn validate_replicas(status: &Field<'_>, faults: &mut Faults) {
+    validate_all_nonnegative(&status, more_counts, &mut faults);
     let replicas = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-    validate_not_above(status, &replicas, "replicas", ABOVE_REPLICAS, faults);
+    validate_not_above(&status, &replicas, "replicas", ABOVE_REPLICAS, &mut faults);
     let message = "cannot be greater than readyReplicas";
     validate_not_above(
-        status,
+        &status,
         &["availableReplicas"],
         "readyReplicas",
         message,
-        faults,
+        &mut faults,
     );
+    faults
 }
 
 /// The faults of a ReplicationController, whose selector is a map of labels.
@@ -101,16 +102,5 @@ pub fn validate_replicationcontroller_update(object: &Object, _stored: &Object) 
 
 /// The faults of a change to the status of a ReplicationController.
 pub fn validate_replicationcontroller_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    let status = Field::of(object, "status");
-    let counts = [
-        "replicas",
-        "fullyLabeledReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "observedGeneration",
-    ];
-    validate_all_nonnegative(&status, &counts, &mut faults);
-    validate_replicas(&status, &mut faults);
-    faults
+    validate_status(object, &[])
 }

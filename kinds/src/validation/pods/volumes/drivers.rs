@@ -1,11 +1,12 @@
 //! What is refused of volumes of storage systems.
 
+use crate::validation::formats::report;
 use api::field::Field;
 use api::names;
 
 use crate::validation::Faults;
 use crate::validation::formats::{one_of, require_text};
-use crate::validation::pods::fields::{report_text, validate_dns_label};
+use crate::validation::pods::fields::validate_dns_label;
 
 /// A rule that says which texts must be there.
 fn require_all(source: &Field<'_>, names: &[&str], faults: &mut Faults) {
@@ -345,7 +346,7 @@ pub fn validate_csi_driver_name(driver: &Field<'_>, faults: &mut Faults) {
         faults.push(driver.too_long(63));
     }
     let wrong = names::dns_subdomain(&driver.text().to_lowercase());
-    report_text(driver, wrong, faults);
+    report(driver, wrong, faults);
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ pub mod drivers;
 pub mod files;
 pub mod projected;
 
+use crate::validation::formats::report;
+use crate::validation::texts::require_one_of;
 use std::collections::HashSet;
 
 use api::field::Field;
@@ -12,7 +14,7 @@ use api::quantity::Quantity;
 
 use super::PodKind;
 use super::containers::Volumes;
-use super::fields::{report_text, require_supported, validate_annotations};
+use super::fields::validate_annotations;
 use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::selectors::validate_labels;
@@ -97,7 +99,7 @@ pub fn validate_volumes<'v>(
         let before = faults.len();
         validate_volume_source(&volume, pod, faults);
         if require_text(&name, faults) {
-            report_text(&name, names::dns_label(text), faults);
+            report(&name, names::dns_label(text), faults);
         }
         if sound.contains_key(text) {
             faults.push(name.duplicate());
@@ -179,7 +181,7 @@ fn validate_in_pod(
                 require_text(&reference, faults);
             }
             let policy = source.member("pullPolicy");
-            require_supported(&policy, &["Always", "IfNotPresent", "Never"], faults);
+            require_one_of(&policy, &["Always", "IfNotPresent", "Never"], faults);
         }
         _ => {}
     }
