@@ -5,7 +5,7 @@
 //! version is the beginning of that version and a slice of the cached text. An object in a version
 //! with a form of its own is converted, each time that it is shown.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use actors::engine::Revision;
 use actors::object::{CachedObject, revision_member};
@@ -21,8 +21,8 @@ pub(super) struct Version {
     /// The text of an object up to its `metadata`: `{"kind":"Lease","apiVersion":"…",`.
     head: String,
     /// The members of an object of which nothing but its metadata was given, each with a comma
-    /// before it. Bookmarks are such objects (WA-41).
-    empty_members: String,
+    /// before it. Bookmarks are such objects (WA-41), and few answers need them.
+    empty_members: OnceLock<String>,
 }
 
 impl Version {
@@ -31,7 +31,7 @@ impl Version {
         let (name, api_version) = (&kind.kind, kind.api_version());
         Version {
             head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}","#),
-            empty_members: empty_members(&kind),
+            empty_members: OnceLock::new(),
             kind,
         }
     }
@@ -112,7 +112,7 @@ impl Version {
 
     /// Writes an object that has nothing but this metadata document (WA-41).
     pub fn write_empty(&self, metadata: &str, out: &mut Vec<u8>) {
-        let empty = &self.empty_members;
+        let empty = self.empty_members.get_or_init(|| empty_members(&self.kind));
         out.extend_from_slice(self.head.as_bytes());
         out.extend_from_slice(format!(r#""metadata":{metadata}{empty}}}"#).as_bytes());
     }
