@@ -267,7 +267,8 @@ pub fn go_quote(text: &str) -> String {
     beginning(GoQuoted(text))
 }
 
-struct GoQuoted<'t>(&'t str);
+/// Text in double quotes with Go's escapes (`%q`), however long it is.
+pub struct GoQuoted<'t>(pub &'t str);
 
 impl std::fmt::Display for GoQuoted<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

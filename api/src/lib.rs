@@ -12,6 +12,7 @@ pub mod document_paths;
 pub mod duration;
 pub mod field;
 pub mod field_error;
+pub mod field_set;
 pub mod group_version_kind;
 pub mod indentation;
 pub mod metadata;

@@ -1,0 +1,243 @@
+//! FieldsV1, the text that sets have in managedFields (API-182), as structured-merge-diff reads and
+//! writes it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use super::{FieldSet, Node, PathElement};
+use crate::decode::MAX_DEPTH;
+use crate::field_error::go_quote;
+
+/// A text that is no FieldsV1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FieldsV1Error(String);
+
+impl FieldSet {
+    /// Reads the text of FieldsV1.
+    ///
+    /// # Errors
+    /// Text that is no JSON object, names that can't be understood, and what is nested too deep.
+    pub fn from_fields_v1(text: &str) -> Result<FieldSet, FieldsV1Error> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| FieldsV1Error(error.to_string()))?;
+        FieldSet::from_fields_v1_value(&value)
+    }
+
+    /// Reads FieldsV1 from parsed JSON. Names of kinds that nobody knows are left out, as a later
+    /// version may know them. `null` is the empty set.
+    ///
+    /// # Errors
+    /// As [`FieldSet::from_fields_v1`].
+    pub fn from_fields_v1_value(value: &Value) -> Result<FieldSet, FieldsV1Error> {
+        match value {
+            Value::Object(members) => read(members, 0),
+            Value::Null => Ok(FieldSet::default()),
+            _ => Err(FieldsV1Error("FieldsV1 is not an object".to_owned())),
+        }
+    }
+
+    /// The text of FieldsV1, byte for byte as Kubernetes writes it.
+    pub fn to_fields_v1(&self) -> String {
+        let mut text = String::with_capacity(64 * self.nodes.len());
+        write_set(self, false, &mut text);
+        text
+    }
+}
+
+fn read(members: &Map<String, Value>, depth: usize) -> Result<FieldSet, FieldsV1Error> {
+    if depth > MAX_DEPTH {
+        let problem = format!("FieldsV1 is nested deeper than {MAX_DEPTH} levels");
+        return Err(FieldsV1Error(problem));
+    }
+    let mut nodes = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        if name == "." {
+            continue;
+        }
+        let Some(element) = element(name)? else {
+            continue;
+        };
+        let (is_member, below) = match value {
+            Value::Object(members) => {
+                let below = read(members, depth + 1)?;
+                (members.contains_key(".") || below.is_empty(), below)
+            }
+            Value::Null => (true, FieldSet::default()),
+            _ => {
+                let problem = format!("FieldsV1 has no object for {}", go_quote(name));
+                return Err(FieldsV1Error(problem));
+            }
+        };
+        nodes.push(Node {
+            element,
+            is_member,
+            below,
+        });
+    }
+    Ok(FieldSet::of_nodes(nodes))
+}
+
+/// `None` for a kind of step that nobody knows.
+fn element(name: &str) -> Result<Option<PathElement>, FieldsV1Error> {
+    let refuse = |problem: &str| FieldsV1Error(format!("{problem}: {}", go_quote(name)));
+    let (kind, rest) = match name.as_bytes() {
+        [kind, b':', ..] => (*kind, name.get(2..).unwrap_or_default()),
+        [_, _, ..] => return Err(refuse("missing colon")),
+        _ => return Err(refuse("key must be 2 characters long")),
+    };
+    let element = match kind {
+        b'f' => PathElement::field(rest),
+        b'v' => {
+            let value = serde_json::from_str(rest).map_err(|_| refuse("no JSON value"))?;
+            PathElement::Value(Arc::new(value))
+        }
+        b'k' => {
+            let fields: Map<String, Value> =
+                serde_json::from_str(rest).map_err(|_| refuse("no JSON object"))?;
+            let fields = fields.into_iter();
+            let fields = fields.map(|(name, value)| (SmolStr::new(name), value));
+            PathElement::key(fields.collect())
+        }
+        b'i' => PathElement::Index(rest.parse().map_err(|_| refuse("no index"))?),
+        _ => return Ok(None),
+    };
+    Ok(Some(element))
+}
+
+fn write_set(set: &FieldSet, is_member: bool, text: &mut String) {
+    text.push('{');
+    let mut is_first = true;
+    if is_member && !set.is_empty() {
+        text.push_str("\".\":{}");
+        is_first = false;
+    }
+    for node in set.nodes() {
+        if !is_first {
+            text.push(',');
+        }
+        is_first = false;
+        write_name(&node.element, text);
+        text.push(':');
+        write_set(&node.below, node.is_member, text);
+    }
+    text.push('}');
+}
+
+/// The name of a member, as a JSON text.
+fn write_name(element: &PathElement, text: &mut String) {
+    text.push('"');
+    match element {
+        PathElement::Field(name) => {
+            text.push_str("f:");
+            escape(name, text);
+        }
+        PathElement::Key(fields) => {
+            let mut key = String::from("k:{");
+            for (place, (name, value)) in fields.iter().enumerate() {
+                if place > 0 {
+                    key.push(',');
+                }
+                key.push('"');
+                escape(name, &mut key);
+                key.push_str("\":");
+                write_value(value, &mut key);
+            }
+            key.push('}');
+            escape(&key, text);
+        }
+        PathElement::Value(value) => {
+            let mut written = String::from("v:");
+            write_value(value, &mut written);
+            escape(&written, text);
+        }
+        PathElement::Index(index) => text.push_str(&format!("i:{index}")),
+    }
+    text.push('"');
+}
+
+/// The inside of a JSON text. Unlike serde_json, Kubernetes has no short escapes but those of lines
+/// and tabs.
+fn escape(raw: &str, text: &mut String) {
+    let mut rest = raw;
+    while let Some(at) = rest.find(|c: char| c < ' ' || matches!(c, '"' | '\\')) {
+        let (plain, special) = rest.split_at(at);
+        text.push_str(plain);
+        let mut characters = special.chars();
+        match characters.next() {
+            Some('"') => text.push_str("\\\""),
+            Some('\\') => text.push_str("\\\\"),
+            Some('\n') => text.push_str("\\n"),
+            Some('\r') => text.push_str("\\r"),
+            Some('\t') => text.push_str("\\t"),
+            Some(control) => text.push_str(&format!("\\u{:04x}", u32::from(control))),
+            None => {}
+        }
+        rest = characters.as_str();
+    }
+    text.push_str(rest);
+}
+
+/// JSON of a value within a name. Texts are safe for HTML there.
+fn write_value(value: &Value, text: &mut String) {
+    match value {
+        Value::String(raw) => {
+            text.push('"');
+            write_html_safe(raw, text);
+            text.push('"');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    text.push(',');
+                }
+                write_value(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push('{');
+            for (place, (name, value)) in members.iter().enumerate() {
+                let comma = if place > 0 { ",\"" } else { "\"" };
+                text.push_str(comma);
+                write_html_safe(name, text);
+                text.push_str("\":");
+                write_value(value, text);
+            }
+            text.push('}');
+        }
+        Value::Number(number) if number.is_f64() => {
+            text.push_str(&go_json_float(number.as_f64().unwrap_or_default()));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+    }
+}
+
+fn write_html_safe(raw: &str, text: &mut String) {
+    for c in raw.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            plain if plain >= ' ' && !matches!(plain, '"' | '\\') => text.push(plain),
+            special => escape(special.encode_utf8(&mut [0; 4]), text),
+        }
+    }
+}
+
+/// A float as Go's JSON has it: digits, or an exponent where there would be very many.
+fn go_json_float(float: f64) -> String {
+    let size = float.abs();
+    if float == 0.0 || (1e-6..1e21).contains(&size) {
+        return float.to_string();
+    }
+    let scientific = format!("{float:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.strip_prefix('-') {
+        Some(small) => format!("{digits}e-{small:0>2}"),
+        None => format!("{digits}e+{exponent:0>2}"),
+    }
+}

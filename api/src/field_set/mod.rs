@@ -1,0 +1,199 @@
+//! Sets of fields: what a manager owns of an object (http.md 4.6).
+//!
+//! This folder owns paths, sets of them, and the form FieldsV1 that they have in managedFields.
+//! Paths and texts of FieldsV1 enter; sets, their differences and texts leave. This folder must
+//! not know schemas or managers.
+
+mod element;
+mod fields_v1;
+mod operations;
+mod path;
+
+use std::fmt;
+
+pub use element::PathElement;
+pub(crate) use element::{compare_values, equal, shown_number};
+pub use fields_v1::FieldsV1Error;
+pub use path::FieldPath;
+
+/// A set of fields, as a tree. Below a node are the fields within it; the node itself may or may
+/// not be in the set.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct FieldSet {
+    /// Sorted by element, each once. A node is a member or has members below it.
+    nodes: Vec<Node>,
+}
+
+/// A node of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The step that leads here.
+    pub(crate) element: PathElement,
+    /// Whether the field itself is in the set.
+    pub(crate) is_member: bool,
+    /// What is in the set below it.
+    pub(crate) below: FieldSet,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.is_member && self.below.is_empty()
+    }
+}
+
+impl FieldSet {
+    /// A set of these paths.
+    pub fn of<'p>(paths: impl IntoIterator<Item = &'p [PathElement]>) -> FieldSet {
+        let mut set = FieldSet::default();
+        for path in paths {
+            set.insert(path);
+        }
+        set
+    }
+
+    /// Adds a field. What is above it is not added. The empty path, which means the whole object,
+    /// is never in a set.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let Some((first, rest)) = path.split_first() else {
+            return;
+        };
+        let Some(node) = self.node_mut(first) else {
+            return;
+        };
+        match rest {
+            [] => node.is_member = true,
+            rest => node.below.insert(rest),
+        }
+    }
+
+    /// The node for an element, which is added if it is not there. The caller makes it a member or
+    /// adds something below it.
+    fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
+        let place = match self.place(element) {
+            Ok(place) => place,
+            Err(place) => {
+                let node = Node {
+                    element: element.clone(),
+                    is_member: false,
+                    below: FieldSet::default(),
+                };
+                self.nodes.insert(place, node);
+                place
+            }
+        };
+        self.nodes.get_mut(place)
+    }
+
+    fn place(&self, element: &PathElement) -> Result<usize, usize> {
+        self.nodes
+            .binary_search_by(|node| node.element.cmp(element))
+    }
+
+    /// Adds a node behind the others, or where it belongs. An empty one is left out.
+    pub(crate) fn push(&mut self, node: Node) {
+        if node.is_empty() {
+            return;
+        }
+        if self
+            .nodes
+            .last()
+            .is_none_or(|last| last.element < node.element)
+        {
+            self.nodes.push(node);
+            return;
+        }
+        match self.place(&node.element) {
+            Ok(place) => {
+                if let Some(there) = self.nodes.get_mut(place) {
+                    there.is_member |= node.is_member;
+                    there.below.add(&node.below);
+                }
+            }
+            Err(place) => self.nodes.insert(place, node),
+        }
+    }
+
+    /// A set of nodes in any order. Those of one element become one.
+    pub(crate) fn of_nodes(mut nodes: Vec<Node>) -> FieldSet {
+        nodes.sort_by(|one, other| one.element.cmp(&other.element));
+        let mut set = FieldSet {
+            nodes: Vec::with_capacity(nodes.len()),
+        };
+        for node in nodes {
+            set.push(node);
+        }
+        set
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Whether a field is in the set.
+    pub fn has(&self, path: &[PathElement]) -> bool {
+        match path {
+            [] => false,
+            [last] => self.has_element(last),
+            [first, rest @ ..] => self.below(first).is_some_and(|below| below.has(rest)),
+        }
+    }
+
+    /// Whether the child itself is in the set.
+    pub fn has_element(&self, element: &PathElement) -> bool {
+        self.node(element).is_some_and(|node| node.is_member)
+    }
+
+    /// What is in the set below a child. `None` if nothing is.
+    pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
+        let below = &self.node(element)?.below;
+        (!below.is_empty()).then_some(below)
+    }
+
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
+        self.nodes.get(self.place(element).ok()?)
+    }
+
+    /// Whether nothing is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// How many fields are in the set.
+    pub fn len(&self) -> usize {
+        let counts = self.nodes.iter();
+        counts
+            .map(|node| usize::from(node.is_member) + node.below.len())
+            .sum()
+    }
+
+    /// All paths in the order of Kubernetes: the children that are in the set, then what is below
+    /// each of them.
+    pub fn paths(&self) -> Vec<FieldPath> {
+        let mut paths = Vec::new();
+        self.add_paths(&mut FieldPath::default(), &mut paths);
+        paths
+    }
+
+    fn add_paths(&self, above: &mut FieldPath, paths: &mut Vec<FieldPath>) {
+        for node in self.nodes.iter().filter(|node| node.is_member) {
+            above.push(node.element.clone());
+            paths.push(above.clone());
+            above.pop();
+        }
+        for node in self.nodes.iter().filter(|node| !node.below.is_empty()) {
+            above.push(node.element.clone());
+            node.below.add_paths(above, paths);
+            above.pop();
+        }
+    }
+}
+
+impl fmt::Debug for FieldSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths = self.paths().into_iter().map(|path| path.to_string());
+        f.debug_set().entries(paths).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
