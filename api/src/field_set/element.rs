@@ -152,7 +152,7 @@ fn compare_keys(one: &[(SmolStr, Value)], other: &[(SmolStr, Value)]) -> Orderin
 
 /// The order of values: numbers, texts, truth values, lists, maps, null. It is total, and whole
 /// numbers are compared with others by what they are worth.
-pub(crate) fn compare_values(one: &Value, other: &Value) -> Ordering {
+pub(super) fn compare_values(one: &Value, other: &Value) -> Ordering {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare_numbers(one, other),
         (Value::String(one), Value::String(other)) => one.cmp(other),

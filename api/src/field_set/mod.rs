@@ -6,14 +6,16 @@
 
 mod element;
 mod fields_v1;
+mod filter;
 mod operations;
 mod path;
 
 use std::fmt;
 
 pub use element::PathElement;
-pub(crate) use element::{compare_values, equal, shown_number};
+pub(crate) use element::{equal, shown_number};
 pub use fields_v1::FieldsV1Error;
+pub use filter::Filter;
 pub use path::FieldPath;
 
 /// A set of fields, as a tree. Below a node are the fields within it; the node itself may or may

@@ -89,6 +89,18 @@ impl FieldSet {
         FieldSet { nodes }
     }
 
+    /// Whether the other set has all that is in this one.
+    pub fn is_subset(&self, other: &FieldSet) -> bool {
+        self.nodes
+            .iter()
+            .all(|node| match other.node(&node.element) {
+                Some(found) => {
+                    (!node.is_member || found.is_member) && node.below.is_subset(&found.below)
+                }
+                None => false,
+            })
+    }
+
     /// The fields below which no other is in the set.
     pub fn leaves(&self) -> FieldSet {
         let nodes = self.nodes.iter().map(|node| Node {

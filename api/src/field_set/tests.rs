@@ -151,6 +151,8 @@ proptest! {
         added.add(&other);
         prop_assert_eq!(&added, &union);
         prop_assert_eq!(union.len(), union.paths().len());
+        prop_assert!(one.is_subset(&union) && other.is_subset(&union));
+        prop_assert_eq!(one.is_subset(&other), one.difference(&other).is_empty());
         let intersection = one.intersection(&other);
         let difference = one.difference(&other);
         let recursive = one.recursive_difference(&other);

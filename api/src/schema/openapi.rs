@@ -128,7 +128,7 @@ impl Schema {
             }
         }
         if names.version() == OpenApiVersion::V3
-            && let Some(default) = default(field)
+            && let Some(default) = field.value_if_absent()
         {
             say("default", default);
         }
@@ -212,28 +212,30 @@ fn of_its_own(of: &Type, version: OpenApiVersion) -> Value {
     }
 }
 
-/// The default of a field: what the API declares, or the empty value of what is always there.
-fn default(field: &Field) -> Option<Value> {
-    if let Some(text) = &field.default {
-        let value = serde_json::from_str(text);
-        return Some(value.unwrap_or_else(|_| text.as_str().into()));
-    }
-    if field.of.is_pointer {
-        return None;
-    }
-    match &field.of.shape {
-        Shape::Struct(_) => Some(json!({})),
-        Shape::Scalar(
-            Scalar::Time | Scalar::MicroTime | Scalar::Quantity | Scalar::IntOrString,
-        ) => None,
-        Shape::Scalar(_) if !field.is_always_printed => None,
-        Shape::Scalar(Scalar::String | Scalar::Duration) => Some("".into()),
-        Shape::Scalar(Scalar::Bool) => Some(false.into()),
-        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => Some(0.into()),
-        Shape::Scalar(Scalar::Bytes)
-        | Shape::List(_)
-        | Shape::Map(_)
-        | Shape::Object
-        | Shape::Any => None,
+impl Field {
+    /// The default of the field: what the API declares, or the empty value of what is always there.
+    pub fn value_if_absent(&self) -> Option<Value> {
+        if let Some(text) = &self.default {
+            let value = serde_json::from_str(text);
+            return Some(value.unwrap_or_else(|_| text.as_str().into()));
+        }
+        if self.of.is_pointer {
+            return None;
+        }
+        match &self.of.shape {
+            Shape::Struct(_) => Some(json!({})),
+            Shape::Scalar(
+                Scalar::Time | Scalar::MicroTime | Scalar::Quantity | Scalar::IntOrString,
+            ) => None,
+            Shape::Scalar(_) if !self.is_always_printed => None,
+            Shape::Scalar(Scalar::String | Scalar::Duration) => Some("".into()),
+            Shape::Scalar(Scalar::Bool) => Some(false.into()),
+            Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => Some(0.into()),
+            Shape::Scalar(Scalar::Bytes)
+            | Shape::List(_)
+            | Shape::Map(_)
+            | Shape::Object
+            | Shape::Any => None,
+        }
     }
 }
