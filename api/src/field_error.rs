@@ -253,8 +253,26 @@ pub fn joined(errors: &[FieldError]) -> String {
 pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => go_quote(text),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map(go_number).unwrap_or_default()
+        }
         other => beginning(other),
     }
+}
+
+/// A floating-point number as Go prints it: `3`, `1.5`, `1e+06`.
+pub fn go_number(number: f64) -> String {
+    let magnitude = number.abs();
+    if magnitude != 0.0 && !(1e-4..1e6).contains(&magnitude) {
+        let text = format!("{number:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = match exponent.strip_prefix('-') {
+            Some(exponent) => ('-', exponent),
+            None => ('+', exponent),
+        };
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    format!("{number}")
 }
 
 /// The part of a text that messages show.

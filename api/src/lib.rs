@@ -28,6 +28,7 @@ pub mod resource;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod structural;
 pub mod table;
 pub mod truncated;
 pub mod typed;

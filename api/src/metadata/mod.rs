@@ -67,6 +67,26 @@ pub fn validate_update(
     bounded(errors)
 }
 
+/// The faults in the metadata of an object inside another one, of which no kind is known (CRD-130).
+/// It needs no name.
+pub fn validate_embedded(object: &Object) -> Vec<FieldError> {
+    let meta = Meta::of(object);
+    let mut errors = meta.name_errors(NameRule::PathSegment);
+    if object.name().is_empty() {
+        errors.retain(|error| error.path != "metadata.name");
+    }
+    let namespace = object.namespace();
+    if !namespace.is_empty() {
+        let path = "metadata.namespace";
+        errors.extend(each(names::dns_label(namespace), path, namespace));
+    }
+    errors.extend(meta.label_errors());
+    errors.extend(meta.annotation_errors());
+    errors.extend(owners::errors(meta.get("ownerReferences")));
+    errors.extend(meta.finalizer_errors());
+    bounded(errors)
+}
+
 /// The metadata of an object. Decoding has checked its types.
 struct Meta<'o> {
     object: &'o Object,

@@ -86,6 +86,21 @@ pub struct Type {
     pub schema_name: Option<(&'static str, &'static str)>,
 }
 
+impl Type {
+    /// Whether an object here has the type of what it is in: a schema in a schema.
+    pub fn may_be_owner(&self) -> bool {
+        matches!(
+            self.go_name.as_str(),
+            "v1.JSONSchemaPropsOrArray" | "v1.JSONSchemaPropsOrBool"
+        )
+    }
+
+    /// Whether it is a schema, or true or false.
+    pub fn may_be_bool(&self) -> bool {
+        self.go_name == "v1.JSONSchemaPropsOrBool"
+    }
+}
+
 /// The form of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {

@@ -12,7 +12,9 @@ use super::TYPES;
 
 /// Names in Go that differ from those in JSON by more than their first letter. A name with a type
 /// in front is that of this type only.
-const NAMES: [(&str, &str); 56] = [
+const NAMES: [(&str, &str); 66] = [
+    ("$ref", "Ref"),
+    ("$schema", "Schema"),
     ("AzureDiskVolumeSource.diskURI", "DataDiskURI"),
     ("DeviceAttribute.bool", "BoolValue"),
     ("DeviceAttribute.bools", "BoolValues"),
@@ -52,6 +54,7 @@ const NAMES: [(&str, &str); 56] = [
     ("grpc", "GRPC"),
     ("httpGet", "HTTPGet"),
     ("httpHeaders", "HTTPHeaders"),
+    ("id", "ID"),
     ("ip", "IP"),
     ("iqn", "IQN"),
     ("iscsi", "ISCSI"),
@@ -69,6 +72,16 @@ const NAMES: [(&str, &str); 56] = [
     ("tty", "TTY"),
     ("uid", "UID"),
     ("wwids", "WWIDs"),
+    ("x-kubernetes-embedded-resource", "XEmbeddedResource"),
+    ("x-kubernetes-int-or-string", "XIntOrString"),
+    ("x-kubernetes-list-map-keys", "XListMapKeys"),
+    ("x-kubernetes-list-type", "XListType"),
+    ("x-kubernetes-map-type", "XMapType"),
+    (
+        "x-kubernetes-preserve-unknown-fields",
+        "XPreserveUnknownFields",
+    ),
+    ("x-kubernetes-validations", "XValidations"),
 ];
 
 /// Fields that are always there.
@@ -113,6 +126,16 @@ pub fn internal_json(type_name: &str, value: Option<&Value>) -> String {
     html_safe(printer.text)
 }
 
+/// The schema in a schema, alone or in a list, as a fault shows it.
+pub fn internal_schemas_json(value: Option<&Value>) -> String {
+    let mut printer = Printer {
+        schema: &TYPES,
+        text: String::new(),
+    };
+    printer.schemas(value);
+    html_safe(printer.text)
+}
+
 /// Any JSON as Go prints it.
 pub fn any_json(value: Option<&Value>) -> String {
     html_safe(value.unwrap_or(&Value::Null).to_string())
@@ -135,7 +158,8 @@ pub fn invalid_struct(field: &Field<'_>, type_name: &str, detail: &str) -> Field
 
 /// Fields of structs whose order differs from that of their declaration: those that come behind
 /// another one.
-const MOVED: [(&str, &str, &str); 7] = [
+const MOVED: [(&str, &str, &str); 8] = [
+    ("JSONSchemaProps", "nullable", "type"),
     ("PersistentVolumeSource", "flexVolume", "iscsi"),
     ("PersistentVolumeSource", "quobyte", "rbd"),
     ("PodSecurityContext", "fsGroupChangePolicy", "fsGroup"),
@@ -145,6 +169,9 @@ const MOVED: [(&str, &str, &str); 7] = [
     ("Volume", "quobyte", "rbd"),
 ];
 
+/// The text of a struct is cut behind this length, of which faults show less.
+const MAX_SHOWN: usize = 64 * 1024;
+
 struct Printer {
     schema: &'static Schema,
     text: String,
@@ -152,6 +179,9 @@ struct Printer {
 
 impl Printer {
     fn structure(&mut self, of: &Struct, value: Option<&Value>) {
+        if self.text.len() > MAX_SHOWN {
+            return;
+        }
         self.text.push('{');
         if of.package == "meta.v1" {
             self.external_fields(of, value);
@@ -231,7 +261,56 @@ impl Printer {
         self.text.push('}');
     }
 
+    /// A schema in a schema.
+    fn inner_schema(&mut self, value: Option<&Value>) {
+        let of = self.schema.find("apiextensions.v1.JSONSchemaProps");
+        match of.and_then(|id| self.schema.get(id)) {
+            Some(of) if value.is_some_and(Value::is_object) => self.structure(of, value),
+            _ => self.text.push_str("null"),
+        }
+    }
+
+    /// The schema of items, or a list of them.
+    fn schemas(&mut self, value: Option<&Value>) {
+        self.text.push('{');
+        self.name("Schema");
+        self.inner_schema(value);
+        self.name("JSONSchemas");
+        match value {
+            Some(Value::Array(items)) => {
+                self.text.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.text.push(',');
+                    }
+                    self.inner_schema(Some(item));
+                }
+                self.text.push(']');
+            }
+            _ => self.text.push_str("null"),
+        }
+        self.text.push('}');
+    }
+
+    /// A schema, or whether anything is allowed.
+    fn schema_or_bool(&mut self, value: &Value) {
+        let is_allowed = value.as_bool().unwrap_or(true);
+        self.text.push('{');
+        self.name("Allows");
+        self.text.push_str(&is_allowed.to_string());
+        self.name("Schema");
+        self.inner_schema(Some(value));
+        self.text.push('}');
+    }
+
     fn value(&mut self, of: &Type, value: Option<&Value>) {
+        if let (Shape::Any, Some(value)) = (&of.shape, value) {
+            match of.go_name.as_str() {
+                "v1.JSONSchemaPropsOrArray" => return self.schemas(Some(value)),
+                "v1.JSONSchemaPropsOrBool" => return self.schema_or_bool(value),
+                _ => {}
+            }
+        }
         match (&of.shape, value) {
             (Shape::Struct(id), value) if value.is_some() || !of.is_pointer => {
                 match self.schema.get(*id) {

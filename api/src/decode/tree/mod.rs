@@ -159,6 +159,9 @@ struct Reading {
     /// The first value that the decoder of its own type refused. Kubernetes reads nothing more, so
     /// nothing more is recorded.
     decoder_error: Option<String>,
+    /// How many values are read around here by a decoder of their own, which says nothing of
+    /// unknown fields.
+    silent: usize,
 }
 
 impl Reading {
@@ -171,6 +174,7 @@ impl Reading {
             faults: FieldFaults::default(),
             type_error: None,
             decoder_error: None,
+            silent: 0,
         }
     }
 
@@ -189,7 +193,7 @@ impl Reading {
     }
 
     fn note(&mut self, fault: fn(String) -> FieldFault, place: impl fmt::Display) {
-        if self.decoder_error.is_none() {
+        if self.decoder_error.is_none() && self.silent == 0 {
             self.faults.note(fault, place);
         }
     }
@@ -508,6 +512,19 @@ impl<'de> Visitor<'de> for Node<'_> {
                 None => self.read_map(None, access),
             },
             Guide::Type(schema, of, at) => match &of.shape {
+                Shape::Any if of.may_be_owner() => {
+                    self.reading.silent += 1;
+                    let reading = &mut *self.reading;
+                    let inner = Node {
+                        reading,
+                        place: self.place,
+                        depth: self.depth,
+                        guide: self.guide,
+                    };
+                    let read = inner.read_struct(schema, at.owner, Some(at), access);
+                    self.reading.silent -= 1;
+                    read
+                }
                 Shape::Any | Shape::Object => {
                     self.guide = Guide::Opaque;
                     self.read_map(None, access)

@@ -1,7 +1,15 @@
-//! What is refused of definitions of custom resources (API-236). Schemas are checked at their root
-//! only.
+//! What is refused of definitions of custom resources (API-236, crd.md 2).
 
 mod conversion;
+mod defaults;
+mod dialect;
+mod lists;
+mod metadata;
+mod options;
+mod paths;
+mod rules;
+mod schemas;
+mod structural;
 mod versions;
 
 use api::field::Field;
@@ -9,6 +17,7 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
+use self::options::Options;
 use super::formats::{dns1035_label, report, require_text};
 use super::{Faults, texts};
 
@@ -21,7 +30,7 @@ pub fn validate_customresourcedefinition(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
     validate_name(object, &spec, &mut faults);
-    validate_spec(&spec, &mut faults);
+    validate_spec(&spec, options::ALL, &mut faults);
     validate_status(object, &mut faults);
     faults
 }
@@ -30,7 +39,7 @@ pub fn validate_customresourcedefinition(object: &Object) -> Faults {
 pub fn validate_customresourcedefinition_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    validate_spec(&spec, &mut faults);
+    validate_spec(&spec, Options::after(stored), &mut faults);
     let before = Field::of(stored, "spec");
     let (names, old_names) = (spec.member("names"), before.member("names"));
     let mut immutable = vec![
@@ -75,7 +84,7 @@ fn validate_name(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_spec(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_spec(spec: &Field<'_>, options: Options, faults: &mut Faults) {
     let group = spec.member("group");
     if require_text(&group, faults) {
         let before = faults.len();
@@ -86,9 +95,9 @@ fn validate_spec(spec: &Field<'_>, faults: &mut Faults) {
     }
     texts::require_one_of(&spec.member("scope"), &SCOPES, faults);
     let shared = versions::Shared::of(&spec.member("versions"));
-    versions::validate_versions(spec, &shared, faults);
+    versions::validate_versions(spec, &shared, options, faults);
     validate_names(&spec.member("names"), faults);
-    versions::validate_shared(spec, &shared, faults);
+    versions::validate_shared(spec, &shared, options, faults);
     let preserves = spec.member("preserveUnknownFields").is_true();
     conversion::validate_conversion(&spec.member("conversion"), preserves, faults);
 }
@@ -177,6 +186,15 @@ mod tests {
     #[test]
     fn answers_are_those_of_kube_apiserver() {
         let cases = include_str!("../../../recorded/apiextensions.json");
+        check(cases, |_| Functions {
+            defaults: Some(customresourcedefinition),
+            create: validate_customresourcedefinition,
+            update: Some(validate_customresourcedefinition_update),
+        });
+    }
+    #[test]
+    fn answers_to_schemas_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/apiextensions_schemas.json");
         check(cases, |_| Functions {
             defaults: Some(customresourcedefinition),
             create: validate_customresourcedefinition,

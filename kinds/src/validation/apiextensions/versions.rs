@@ -5,6 +5,8 @@ use api::field::Field;
 use api::field_error::FieldError;
 use serde_json::{Map, Value};
 
+use super::options::Options;
+use super::{paths, schemas};
 use crate::validation::Faults;
 use crate::validation::formats::{dns1035_label, report, require_text};
 use crate::validation::internal::internal_json;
@@ -61,14 +63,31 @@ impl<'v> Shared<'v> {
 }
 
 /// The faults of the versions.
-pub fn validate_versions(spec: &Field<'_>, shared: &Shared<'_>, faults: &mut Faults) {
+pub fn validate_versions(
+    spec: &Field<'_>,
+    shared: &Shared<'_>,
+    options: Options,
+    faults: &mut Faults,
+) {
     let versions = spec.member("versions");
-    for version in versions.items() {
-        let schema = version.member("schema");
-        let root = schema.member("openAPIV3Schema");
-        if !root.is_set() {
-            faults.push(root.required(""));
+    if options.require_schema {
+        for version in versions.items() {
+            let schema = version.member("schema");
+            let root = schema.member("openAPIV3Schema");
+            if !root.is_set() {
+                faults.push(root.required(""));
+            }
         }
+    }
+    let preserves = spec.member("preserveUnknownFields");
+    if preserves.is_true()
+        && versions
+            .list()
+            .iter()
+            .filter_map(root_schema)
+            .any(schemas::has_default)
+    {
+        faults.push(preserves.invalid("must be false in order to use defaults in the schema"));
     }
     let mut seen = Vec::new();
     let (mut is_unique, mut stored) = (true, 0);
@@ -76,13 +95,21 @@ pub fn validate_versions(spec: &Field<'_>, shared: &Shared<'_>, faults: &mut Fau
         validate_warning(&version, faults);
         let schema = version.member("schema");
         if !shared.has("schema") {
-            validate_root(&schema.member("openAPIV3Schema"), faults);
+            let has_status = has_status(value);
+            let root = schema.member("openAPIV3Schema");
+            schemas::validate_schema(&root, has_status, options, faults);
         }
         if !shared.has("subresources") {
             validate_scale(&version.member("subresources"), faults);
         }
         if !shared.has("additionalPrinterColumns") {
             validate_columns(&version.member("additionalPrinterColumns"), faults);
+        }
+        if !shared.has("selectableFields") {
+            let fields = version.member("selectableFields");
+            let schema = root_schema(value).filter(|_| !shared.has("schema"));
+            let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            validate_selectable(&fields, schema, detail, options, faults);
         }
         stored += usize::from(version.member("storage").is_true());
         let name = value
@@ -131,11 +158,19 @@ fn versions_fault(versions: &Field<'_>, shared: &Shared<'_>, detail: &str) -> Fi
 }
 
 /// The faults of what all versions have in common.
-pub fn validate_shared(spec: &Field<'_>, shared: &Shared<'_>, faults: &mut Faults) {
+pub fn validate_shared(
+    spec: &Field<'_>,
+    shared: &Shared<'_>,
+    options: Options,
+    faults: &mut Faults,
+) {
     if let Some(schema) = shared.get("schema") {
         let validation = spec.member("validation");
         let validation = validation.with_value(schema);
-        validate_root(&validation.member("openAPIV3Schema"), faults);
+        let versions = spec.member("versions");
+        let has_status = versions.list().iter().any(has_status);
+        let root = validation.member("openAPIV3Schema");
+        schemas::validate_schema(&root, has_status, options, faults);
     }
     if let Some(subresources) = shared.get("subresources") {
         let place = spec.member("subresources");
@@ -145,19 +180,45 @@ pub fn validate_shared(spec: &Field<'_>, shared: &Shared<'_>, faults: &mut Fault
         let place = spec.member("additionalPrinterColumns");
         validate_columns(&place.with_value(columns), faults);
     }
+    if let Some(fields) = shared.get("selectableFields") {
+        let place = spec.member("selectableFields");
+        let schema = shared.get("schema");
+        let schema = schema.and_then(|schema| schema.get("openAPIV3Schema"));
+        let detail = "may only be set when validations.schema is included";
+        validate_selectable(&place.with_value(fields), schema, detail, options, faults);
+    }
 }
 
-/// The root of a schema is an object.
-fn validate_root(schema: &Field<'_>, faults: &mut Faults) {
-    if !schema.is_set() {
+fn validate_selectable(
+    fields: &Field<'_>,
+    schema: Option<&Value>,
+    without_schema: &str,
+    options: Options,
+    faults: &mut Faults,
+) {
+    if fields.is_empty() {
         return;
     }
-    let kind = schema.member("type");
-    match kind.text() {
-        "object" => {}
-        "" => faults.push(kind.required("must not be empty at the root")),
-        _ => faults.push(kind.invalid("must be object at the root")),
+    match schema {
+        Some(schema) => {
+            let is_limited = options.limit_selectable_fields;
+            paths::validate_selectable(fields, schema, is_limited, faults);
+        }
+        None => faults.push(fields.invalid_value("", without_schema)),
     }
+}
+
+/// The schema of a version.
+fn root_schema(version: &Value) -> Option<&Value> {
+    let schema = version.get("schema")?.get("openAPIV3Schema");
+    schema.filter(|schema| schema.is_object())
+}
+
+fn has_status(version: &Value) -> bool {
+    let status = version
+        .get("subresources")
+        .and_then(|all| all.get("status"));
+    status.is_some_and(|status| !status.is_null())
 }
 
 fn validate_warning(version: &Field<'_>, faults: &mut Faults) {

@@ -1,0 +1,216 @@
+//! What is refused of the values that a schema fills in (CRD-40): each must be valid itself.
+
+use api::field::Field;
+use api::field_error::{FieldError, FieldErrorKind};
+use api::structural::{Structural, ValueFault, ValueFaultKind, prune, validate_value};
+use serde_json::{Map, Value};
+
+use super::options::Options;
+use crate::validation::Faults;
+use crate::validation::formats::dns1035_label;
+
+/// No more faults than this are looked for.
+const MAX_FAULTS: usize = 200;
+
+/// The members that every whole object has.
+const OBJECT_MEMBERS: [&str; 3] = ["metadata", "apiVersion", "kind"];
+
+/// The faults of what is filled in by a schema, which was read.
+pub fn validate_defaults(
+    schema: &Field<'_>,
+    read: &Structural,
+    options: Options,
+    faults: &mut Faults,
+) {
+    let mut check = Check { options, faults };
+    check.node(schema, read, true, None);
+}
+
+struct Check<'c> {
+    options: Options,
+    faults: &'c mut Faults,
+}
+
+/// Where in an object something is filled in: the names of members, from the inside out.
+struct Inside<'i> {
+    above: Option<&'i Inside<'i>>,
+    name: &'i str,
+}
+
+impl Check<'_> {
+    /// `inside` says where in the metadata of an object the schema is.
+    fn node(
+        &mut self,
+        schema: &Field<'_>,
+        read: &Structural,
+        is_root: bool,
+        inside: Option<&Inside<'_>>,
+    ) {
+        if self.faults.len() >= MAX_FAULTS {
+            return;
+        }
+        let is_object = is_root || read.is_embedded;
+        let inside = inside.filter(|_| !is_object);
+        if let Some(value) = &read.default {
+            let field = schema.member("default");
+            match inside {
+                Some(inside) => self.in_metadata(&field, value, inside),
+                None => self.default(&field, value, read, is_object),
+            }
+        }
+        if let Some(of) = &read.items {
+            let items = schema.member("items");
+            self.node(&items, of, false, inside);
+        }
+        let properties = schema.member("properties");
+        for (name, property) in properties.entries() {
+            let Some(of) = read.properties.get(name) else {
+                continue;
+            };
+            let step = Inside {
+                above: inside,
+                name,
+            };
+            let is_metadata = is_object && OBJECT_MEMBERS.contains(&name);
+            let is_inside = is_metadata || inside.is_some();
+            self.node(&property, of, false, is_inside.then_some(&step));
+        }
+    }
+
+    fn default(&mut self, field: &Field<'_>, value: &Value, read: &Structural, is_object: bool) {
+        if self.options.require_pruned_defaults {
+            let mut pruned = value.clone();
+            if prune(&mut pruned, read, is_object) {
+                self.faults
+                    .push(field.invalid("must not have unknown fields"));
+            }
+        }
+        if !self.options.require_structural {
+            return;
+        }
+        let before = self.faults.len();
+        if is_object && let Some(members) = value.as_object() {
+            validate_object(field, members, self.faults);
+        }
+        if self.faults.len() == before {
+            let faults = validate_value(value, read);
+            self.faults
+                .extend(faults.into_iter().map(|fault| told(field, fault)));
+        }
+    }
+
+    /// What is filled in of metadata is checked in an object that has nothing else.
+    fn in_metadata(&mut self, field: &Field<'_>, value: &Value, inside: &Inside<'_>) {
+        let mut whole = value.clone();
+        let mut step = Some(inside);
+        while let Some(Inside { above, name }) = step {
+            let mut members = Map::new();
+            members.insert((*name).to_owned(), whole);
+            whole = Value::Object(members);
+            step = *above;
+        }
+        let Value::Object(mut members) = whole else {
+            return;
+        };
+        for (name, known) in [("apiVersion", "validation/v1"), ("kind", "Validation")] {
+            members.entry(name).or_insert_with(|| known.into());
+        }
+        let mut found = Faults::new();
+        validate_members(&members, &|name| name.to_owned(), &mut found);
+        if let Some(first) = found.first() {
+            let text = match found.as_slice() {
+                [_] => first.to_string(),
+                several => {
+                    let texts: Vec<String> = several.iter().map(ToString::to_string).collect();
+                    format!("[{}]", texts.join(", "))
+                }
+            };
+            let detail = format!("must result in valid metadata: {text}");
+            self.faults.push(field.invalid(detail));
+        }
+    }
+}
+
+/// A whole object has a kind and metadata.
+fn validate_object(field: &Field<'_>, members: &Map<String, Value>, faults: &mut Faults) {
+    validate_members(members, &|name| format!("{}.{name}", field.path()), faults);
+}
+
+fn validate_members(
+    members: &Map<String, Value>,
+    path: &dyn Fn(&str) -> String,
+    faults: &mut Faults,
+) {
+    let before = faults.len();
+    for name in ["apiVersion", "kind"] {
+        match members.get(name) {
+            None | Some(Value::String(_)) => {}
+            Some(other) => {
+                let detail = "must be a string";
+                faults.push(FieldError::invalid(path(name), other.clone(), detail));
+            }
+        }
+    }
+    if let Some(metadata) = members.get("metadata") {
+        super::metadata::validate_types(metadata, &path("metadata"), faults);
+    }
+    if faults.len() > before {
+        return;
+    }
+    let text = |name: &str| {
+        members
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let version = text("apiVersion");
+    if version.is_empty() {
+        faults.push(FieldError::required(path("apiVersion"), ""));
+    } else if version.matches('/').count() > 1 {
+        let detail = format!("unexpected GroupVersion string: {version}");
+        faults.push(FieldError::invalid(path("apiVersion"), version, detail));
+    }
+    let kind = text("kind");
+    if kind.is_empty() {
+        faults.push(FieldError::required(path("kind"), ""));
+    } else {
+        let wrong = dns1035_label(&kind.to_lowercase());
+        if !wrong.is_empty() {
+            let wrong = wrong.join(",");
+            let detail = format!("may have mixed case, but should otherwise match: {wrong}");
+            faults.push(FieldError::invalid(path("kind"), kind, detail));
+        }
+    }
+    if let Some(metadata) = members.get("metadata") {
+        super::metadata::validate_values(metadata, &path("metadata"), faults);
+    }
+}
+
+/// The fault of a value, at the place where it is filled in.
+fn told(field: &Field<'_>, fault: ValueFault) -> FieldError {
+    let path = match fault.path.trim_start_matches('.') {
+        "" => field.path(),
+        below => format!("{}.{below}", field.path()),
+    };
+    match fault.kind {
+        ValueFaultKind::Required => FieldError::required(path, ""),
+        ValueFaultKind::NotSupported { value, supported } => {
+            let supported: Vec<&str> = supported.iter().map(String::as_str).collect();
+            FieldError::not_supported(path, value, &supported)
+        }
+        ValueFaultKind::TooLong(limit) => {
+            let bytes = if limit == 1 { "byte" } else { "bytes" };
+            let detail = format!("may not be more than {limit} {bytes}");
+            FieldError::new(FieldErrorKind::TooLong, path, &Value::Null, detail)
+        }
+        ValueFaultKind::TooMany { found, limit } => {
+            let items = if limit == 1 { "item" } else { "items" };
+            let detail = format!("must have at most {limit} {items}");
+            FieldError::new(FieldErrorKind::TooMany, path, &Value::from(found), detail)
+        }
+        ValueFaultKind::Type { value, detail } => {
+            FieldError::new(FieldErrorKind::TypeInvalid, path, &value, detail)
+        }
+        ValueFaultKind::Invalid { value, detail } => FieldError::invalid(path, value, detail),
+    }
+}

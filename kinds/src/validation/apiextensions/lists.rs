@@ -1,0 +1,183 @@
+//! What is refused of the types of lists and maps (CRD-34 to CRD-36).
+
+use std::collections::HashSet;
+
+use api::field::Field;
+use api::field_error::FieldError;
+
+use super::options::Options;
+use crate::validation::Faults;
+use crate::validation::internal::internal_schemas_json;
+
+/// No more faults than this are looked for in one list.
+const MAX_FAULTS: usize = 200;
+
+const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
+const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
+
+/// The type must be that of what has a list type or a map type.
+fn wrong_type(schema: &Field<'_>, wanted: &str, because: &str) -> Option<FieldError> {
+    let kind = schema.member("type");
+    let detail = format!("must be {wanted} if {because} is specified");
+    match kind.text() {
+        "" => Some(kind.required(detail)),
+        found if found == wanted => None,
+        _ => Some(kind.invalid(detail)),
+    }
+}
+
+/// The faults of the type of a map.
+pub fn validate_map_type(schema: &Field<'_>, faults: &mut Faults) {
+    let map_type = schema.member("x-kubernetes-map-type");
+    if !map_type.is_set() {
+        return;
+    }
+    faults.extend(wrong_type(schema, "object", "x-kubernetes-map-type"));
+    if !MAP_TYPES.contains(&map_type.text()) {
+        faults.push(map_type.not_supported(&MAP_TYPES));
+    }
+}
+
+/// The faults of the type of a list, and of its keys.
+pub fn validate_list_type(schema: &Field<'_>, options: Options, faults: &mut Faults) {
+    let list_type = schema.member("x-kubernetes-list-type");
+    let kind = list_type.text();
+    if list_type.is_set() {
+        match wrong_type(schema, "array", "x-kubernetes-list-type") {
+            Some(fault) => faults.push(fault),
+            None if options.require_atomic_sets && kind == "set" => validate_set(schema, faults),
+            None => {}
+        }
+        if !LIST_TYPES.contains(&kind) {
+            faults.push(list_type.not_supported(&LIST_TYPES));
+        }
+    }
+    let keys = schema.member("x-kubernetes-list-map-keys");
+    if !keys.is_empty() && kind != "map" {
+        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+        faults.push(match list_type.is_set() {
+            true => list_type.invalid(detail),
+            false => list_type.required(detail),
+        });
+    }
+    if kind == "map" {
+        validate_map(schema, faults);
+    }
+    if options.require_map_keys && matches!(kind, "map" | "set") {
+        validate_presence(schema, kind, faults);
+    }
+}
+
+/// The items of a set are compared as a whole.
+fn validate_set(schema: &Field<'_>, faults: &mut Faults) {
+    let items = schema.member("items");
+    let kind = items.member("type");
+    let list_type = items.member("x-kubernetes-list-type");
+    let map_type = items.member("x-kubernetes-map-type");
+    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    match kind.text() {
+        "array" if list_type.is_set() && list_type.text() != "atomic" => {
+            faults.push(list_type.invalid(detail));
+        }
+        "object" if map_type.text() != "atomic" => {
+            // As in kube-apiserver, the fault shows the type of a list.
+            let shown = list_type.value().cloned().unwrap_or_default();
+            faults.push(map_type.invalid_value(shown, detail));
+        }
+        _ => {}
+    }
+}
+
+/// A list with keys has objects with these members.
+fn validate_map(schema: &Field<'_>, faults: &mut Faults) {
+    let keys = schema.member("x-kubernetes-list-map-keys");
+    if keys.is_empty() {
+        faults.push(keys.required("must not be empty if x-kubernetes-list-type is map"));
+    }
+    let items = schema.member("items");
+    let kind = items.member("type");
+    match items.value() {
+        None => {
+            faults.push(items.required("must have a schema if x-kubernetes-list-type is map"));
+            return;
+        }
+        Some(value) if !value.is_object() => {
+            let shown = internal_schemas_json(Some(value));
+            let detail = "must only have a single schema if x-kubernetes-list-type is map";
+            faults.push(FieldError::invalid_document(items.path(), &shown, detail));
+            return;
+        }
+        Some(_) if kind.text() != "object" => {
+            faults.push(kind.invalid_value(
+                kind.text(),
+                "must be object if parent array's x-kubernetes-list-type is map",
+            ));
+            return;
+        }
+        Some(_) => {}
+    }
+    let properties = items.member("properties");
+    let mut seen = HashSet::new();
+    for key in keys.items() {
+        if faults.len() > MAX_FAULTS {
+            return;
+        }
+        let property = properties.key(key.text());
+        let of = property.member("type");
+        if !property.is_set() {
+            faults.push(keys.invalid("entries must all be names of item properties"));
+        } else if matches!(of.text(), "array" | "object") {
+            // As in kube-apiserver, the fault shows the type of the items.
+            faults.push(of.invalid_value(
+                kind.text(),
+                "must be a scalar type if parent array's x-kubernetes-list-type is map",
+            ));
+        }
+        if !seen.insert(key.text()) {
+            faults.push(keys.invalid("must not contain duplicate entries"));
+        }
+    }
+}
+
+/// Items are there, and their keys are.
+fn validate_presence(schema: &Field<'_>, kind: &str, faults: &mut Faults) {
+    let items = schema.member("items");
+    let nullable = items.member("nullable");
+    if nullable.is_true() {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {kind}");
+        faults.push(nullable.forbidden(detail));
+    }
+    if kind != "map" {
+        return;
+    }
+    let required = items.member("required");
+    let required: HashSet<&str> = required
+        .list()
+        .iter()
+        .filter_map(|name| name.as_str())
+        .collect();
+    let keys = schema.member("x-kubernetes-list-map-keys");
+    let properties = items.member("properties");
+    for key in keys.items() {
+        if faults.len() > MAX_FAULTS {
+            return;
+        }
+        let property = properties.key(key.text());
+        if !property.is_set() {
+            continue;
+        }
+        let default = property.member("default");
+        if !required.contains(key.text()) && !default.is_set() {
+            faults.push(default.required(
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be \
+                 a required property",
+            ));
+        }
+        let nullable = property.member("nullable");
+        if nullable.is_true() {
+            faults.push(nullable.forbidden(
+                "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
+            ));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is refused of schemas as a whole. The parts are in files of their own: the structural form,
+//! the dialect, what is filled in.
+
+use api::field::Field;
+use api::structural::Structural;
+use serde_json::Value;
+
+use super::options::Options;
+use super::{defaults, dialect, structural};
+use crate::validation::Faults;
+use crate::validation::internal::invalid_struct;
+
+/// The members of a schema in their order in memory, and whether one may be at the root of a
+/// schema beside the subresource `status` (CRD-37). The type comes between them.
+const AT_ROOT: [(&str, bool); 42] = [
+    ("id", false),
+    ("$schema", false),
+    ("$ref", false),
+    ("description", true),
+    ("type", true),
+    ("nullable", false),
+    ("format", true),
+    ("title", true),
+    ("default", false),
+    ("maximum", true),
+    ("exclusiveMaximum", true),
+    ("minimum", true),
+    ("exclusiveMinimum", true),
+    ("maxLength", true),
+    ("minLength", true),
+    ("pattern", true),
+    ("maxItems", true),
+    ("minItems", true),
+    ("uniqueItems", true),
+    ("multipleOf", true),
+    ("enum", false),
+    ("maxProperties", false),
+    ("minProperties", false),
+    ("required", true),
+    ("items", true),
+    ("allOf", false),
+    ("oneOf", false),
+    ("anyOf", false),
+    ("not", false),
+    ("properties", true),
+    ("additionalProperties", false),
+    ("patternProperties", false),
+    ("dependencies", false),
+    ("additionalItems", false),
+    ("definitions", false),
+    ("externalDocs", true),
+    ("example", true),
+    ("x-kubernetes-embedded-resource", false),
+    ("x-kubernetes-int-or-string", false),
+    ("x-kubernetes-list-map-keys", false),
+    ("x-kubernetes-list-type", false),
+    ("x-kubernetes-map-type", false),
+];
+
+const ALLOWED_AT_ROOT: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum \
+    ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required \
+    Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
+
+/// The members that a structural schema can't say.
+const UNSUPPORTED: [&str; 6] = [
+    "id",
+    "$schema",
+    "$ref",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+];
+
+/// The faults of a schema.
+pub fn validate_schema(
+    schema: &Field<'_>,
+    has_status: bool,
+    options: Options,
+    faults: &mut Faults,
+) {
+    if !schema.is_set() {
+        return;
+    }
+    let before = faults.len();
+    if has_status {
+        validate_root_beside_status(schema, faults);
+    }
+    if schema.member("nullable").is_true() {
+        let nullable = schema.member("nullable");
+        faults.push(nullable.forbidden("nullable cannot be true at the root"));
+    }
+    validate_parts(schema, options, faults);
+    if faults.len() == before
+        && options.require_structural
+        && let Some(name) = schema.value().and_then(unsupported)
+    {
+        let detail = format!("OpenAPIV3Schema '{name}' is not supported");
+        faults.push(schema.invalid_value("", detail));
+    }
+}
+
+/// The faults of the parts of a schema.
+pub fn validate_parts(schema: &Field<'_>, options: Options, faults: &mut Faults) {
+    let Some(value) = schema.value() else {
+        return;
+    };
+    let before = faults.len();
+    let mut is_known = false;
+    if unsupported(value).is_none() {
+        let read = Structural::read(value);
+        if options.require_structural {
+            structural::validate_structural(schema, faults);
+        }
+        if faults.len() == before && (options.require_structural || options.require_pruned_defaults)
+        {
+            defaults::validate_defaults(schema, &read, options, faults);
+        }
+        is_known = options.require_structural && faults.len() == before;
+    }
+    dialect::validate_dialect(schema, options, is_known, faults);
+}
+
+/// With the subresource, the schema of the status is that of the member alone. So the root may say
+/// only what is not lost then.
+fn validate_root_beside_status(schema: &Field<'_>, faults: &mut Faults) {
+    for (name, is_allowed) in AT_ROOT {
+        let member = schema.member(name);
+        if is_zero(&member) {
+            continue;
+        }
+        if name == "type" {
+            if member.text() != "object" {
+                faults.push(member.invalid(
+                    "only \"object\" is allowed as the type at the root of the schema if the \
+                     status subresource is enabled",
+                ));
+                return;
+            }
+        } else if !is_allowed {
+            let detail = format!(
+                "only {ALLOWED_AT_ROOT} fields are allowed at the root of the schema if the status \
+                 subresource is enabled"
+            );
+            let type_name = "apiextensions.v1.JSONSchemaProps";
+            faults.push(invalid_struct(schema, type_name, &detail));
+            return;
+        }
+    }
+}
+
+/// Whether a member has the value of one that is not there.
+fn is_zero(member: &Field<'_>) -> bool {
+    match member.value() {
+        None | Some(Value::Bool(false)) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// The name of a member that a structural schema can't say.
+fn unsupported(schema: &Value) -> Option<&'static str> {
+    let is_said = |name: &&&str| match schema.get(**name) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Object(members)) => !members.is_empty(),
+        Some(_) => true,
+    };
+    if let Some(name) = UNSUPPORTED.iter().find(is_said) {
+        return Some(match *name {
+            "$schema" => "schema",
+            name => name,
+        });
+    }
+    let items = schema.get("items").and_then(Value::as_array);
+    if items.is_some_and(|items| !items.is_empty()) {
+        return Some("items");
+    }
+    children(schema).find_map(unsupported)
+}
+
+/// The schemas in a schema.
+fn children(schema: &Value) -> impl Iterator<Item = &Value> {
+    let single = ["items", "additionalProperties", "not"];
+    let single = single.into_iter().filter_map(|name| schema.get(name));
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter();
+    let lists = lists.filter_map(|name| schema.get(name).and_then(Value::as_array));
+    let maps = ["properties"].into_iter();
+    let maps = maps.filter_map(|name| schema.get(name).and_then(Value::as_object));
+    single
+        .chain(lists.flatten())
+        .chain(maps.flat_map(|members| members.values()))
+}
+
+/// Whether something is filled in by a schema.
+pub fn has_default(schema: &Value) -> bool {
+    let is_said = schema.get("default").is_some_and(|value| !value.is_null());
+    is_said || children(schema).any(has_default)
+}

@@ -1,0 +1,323 @@
+//! What is refused of schemas that are not structural (CRD-42 to CRD-46): the type of each value is
+//! said outside of `allOf`, `anyOf`, `oneOf` and `not`, and these say nothing but what is asked of
+//! values.
+
+use api::field::Field;
+use api::structural::pattern::Pattern;
+use serde_json::{Value, json};
+
+use crate::validation::Faults;
+
+/// No more faults than this are looked for.
+const MAX_FAULTS: usize = 1000;
+
+/// The members of an object that everybody knows.
+const METADATA_MEMBERS: [&str; 2] = ["name", "generateName"];
+
+/// Where a schema stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Level {
+    Root,
+    Item,
+    Member,
+}
+
+/// The faults of a schema, in the order of their texts.
+pub fn validate_structural(schema: &Field<'_>, faults: &mut Faults) {
+    let mut found = Faults::new();
+    validate_node(schema, Level::Root, &mut found);
+    if let Some(value) = schema.value() {
+        complete_rules(value, Some(value), schema, schema, &mut found);
+    }
+    found.sort_by_cached_key(ToString::to_string);
+    faults.append(&mut found);
+}
+
+fn validate_node(schema: &Field<'_>, level: Level, faults: &mut Faults) {
+    if faults.len() >= MAX_FAULTS {
+        return;
+    }
+    let kind = schema.member("type");
+    let items = schema.member("items");
+    match items.value() {
+        Some(Value::Object(_)) => validate_node(&items, Level::Item, faults),
+        _ if kind.text() == "array" => faults.push(items.required("must be specified")),
+        _ => {}
+    }
+    let properties = schema.member("properties");
+    for (_, property) in properties.entries() {
+        validate_node(&property, Level::Member, faults);
+    }
+    // An empty schema may be written as none.
+    let additional = schema.member("additionalProperties");
+    if additional.is_set() && level == Level::Root {
+        faults.push(additional.forbidden("must not be used at the root"));
+    }
+    if additional.value().is_some_and(Value::is_object) {
+        validate_node(&additional, Level::Member, faults);
+    }
+    validate_extensions(schema, faults);
+    validate_rules(
+        schema,
+        is_int_or_string(schema),
+        in_first_all_of(schema),
+        faults,
+    );
+    validate_type(schema, level, faults);
+    validate_object(schema, level, faults);
+}
+
+fn validate_extensions(schema: &Field<'_>, faults: &mut Faults) {
+    if !schema.member("x-kubernetes-int-or-string").is_true() {
+        return;
+    }
+    for name in [
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+    ] {
+        let other = schema.member(name);
+        if other.is_true() {
+            faults.push(other.invalid("must be false if x-kubernetes-int-or-string is true"));
+        }
+    }
+}
+
+fn validate_type(schema: &Field<'_>, level: Level, faults: &mut Faults) {
+    let kind = schema.member("type");
+    let is = |name: &'static str| schema.member(name).is_true();
+    let is_embedded = is("x-kubernetes-embedded-resource");
+    let has_no_type = kind.text().is_empty();
+    if is_embedded && kind.text() != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        faults.push(match has_no_type {
+            true => kind.required(detail),
+            false => kind.invalid(detail),
+        });
+    } else if has_no_type
+        && !is("x-kubernetes-int-or-string")
+        && !is("x-kubernetes-preserve-unknown-fields")
+    {
+        faults.push(kind.required(match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Member => "must not be empty for specified object fields",
+        }));
+    }
+    if level == Level::Root && !has_no_type && kind.text() != "object" {
+        faults.push(kind.invalid("must be object at the root"));
+    }
+}
+
+/// The members that whole objects have.
+fn validate_object(schema: &Field<'_>, level: Level, faults: &mut Faults) {
+    let is_embedded = schema.member("x-kubernetes-embedded-resource").is_true();
+    let additional = schema.member("additionalProperties");
+    if is_embedded && additional.is_set() {
+        let detail = "must not be used if x-kubernetes-embedded-resource is set";
+        faults.push(additional.forbidden(detail));
+    }
+    let properties = schema.member("properties");
+    if level == Level::Root || is_embedded {
+        for name in ["kind", "apiVersion"] {
+            let property = properties.key(name);
+            let kind = property.member("type");
+            if property.is_set() && kind.text() != "string" {
+                faults.push(kind.invalid_value(kind.text(), "must be string"));
+            }
+        }
+        let metadata = properties.key("metadata");
+        let kind = metadata.member("type");
+        if metadata.is_set() && kind.text() != "object" {
+            faults.push(kind.invalid_value(kind.text(), "must be object"));
+        }
+        if level == Level::Root && metadata.value().is_some_and(says_more) {
+            faults.push(metadata.forbidden(
+                "must not specify anything other than name and generateName, but metadata is \
+                 implicitly specified",
+            ));
+        }
+    }
+    let keeps = schema.member("x-kubernetes-preserve-unknown-fields");
+    if is_embedded && !keeps.is_true() && properties.is_empty() {
+        faults.push(properties.required(
+            "must not be empty if x-kubernetes-embedded-resource is true without \
+             x-kubernetes-preserve-unknown-fields",
+        ));
+    }
+}
+
+/// Whether a schema of metadata says more than what names are.
+fn says_more(metadata: &Value) -> bool {
+    let members = metadata.as_object().into_iter().flatten();
+    members
+        .filter(|(_, value)| !is_nothing(value))
+        .any(|(name, value)| match name.as_str() {
+            "type" | "default" | "example" | "externalDocs" => false,
+            "properties" => {
+                let mut names = value.as_object().into_iter().flatten();
+                names.any(|(name, _)| !METADATA_MEMBERS.contains(&name.as_str()))
+            }
+            _ => true,
+        })
+}
+
+/// Whether a value is the same as none.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether the alternatives are those of a whole number or a text (CRD-44).
+fn is_int_or_string(schema: &Field<'_>) -> bool {
+    let alternatives = schema.value().and_then(|schema| schema.get("anyOf"));
+    alternatives == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+}
+
+fn in_first_all_of(schema: &Field<'_>) -> bool {
+    let all_of = schema.member("allOf");
+    is_int_or_string(&all_of.index(0))
+}
+
+/// What a schema asks of values.
+fn validate_rules(
+    schema: &Field<'_>,
+    skips_any_of: bool,
+    skips_in_all_of: bool,
+    faults: &mut Faults,
+) {
+    if !skips_any_of {
+        let any_of = schema.member("anyOf");
+        for nested in any_of.items() {
+            validate_nested(&nested, false, faults);
+        }
+    }
+    let all_of = schema.member("allOf");
+    for (index, nested) in all_of.items().enumerate() {
+        validate_nested(&nested, skips_in_all_of && index == 0, faults);
+    }
+    let one_of = schema.member("oneOf");
+    for nested in one_of.items() {
+        validate_nested(&nested, false, faults);
+    }
+    validate_nested(&schema.member("not"), false, faults);
+    let pattern = schema.member("pattern");
+    if let Err(why) = Pattern::new(pattern.text()) {
+        faults.push(pattern.invalid(format!(
+            "must be a valid regular expression, but isn't: error parsing regexp: {why}"
+        )));
+    }
+}
+
+/// What is asked inside of combinations. Nothing else may be said there (CRD-43).
+fn validate_nested(schema: &Field<'_>, skips_any_of: bool, faults: &mut Faults) {
+    let Some(Value::Object(_)) = schema.value() else {
+        return;
+    };
+    if faults.len() >= MAX_FAULTS {
+        return;
+    }
+    validate_rules(schema, skips_any_of, false, faults);
+    validate_nested(&schema.member("items"), false, faults);
+    let properties = schema.member("properties");
+    for (_, property) in properties.entries() {
+        validate_nested(&property, false, faults);
+    }
+    for name in ["type", "title", "description"] {
+        let member = schema.member(name);
+        if !member.text().is_empty() {
+            faults.push(member.forbidden("must be empty to be structural"));
+        }
+    }
+    let additional = schema.member("additionalProperties");
+    if additional.is_set() && additional.bool() != Some(false) {
+        faults.push(additional.forbidden("must be undefined to be structural"));
+    }
+    for name in ["default", "x-kubernetes-list-type", "x-kubernetes-map-type"] {
+        let member = schema.member(name);
+        if member.is_set() {
+            faults.push(member.forbidden("must be undefined to be structural"));
+        }
+    }
+    for name in [
+        "nullable",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+    ] {
+        let member = schema.member(name);
+        if member.is_true() {
+            faults.push(member.forbidden("must be false to be structural"));
+        }
+    }
+    for name in ["x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
+        let member = schema.member(name);
+        if !member.is_empty() {
+            faults.push(member.forbidden("must be empty to be structural"));
+        }
+    }
+    let metadata = properties.key("metadata");
+    if metadata.is_set() {
+        faults.push(metadata.forbidden("must not be specified in a nested context"));
+    }
+}
+
+/// What combinations at the root ask of members must be said of these outside of combinations too.
+/// `rules` is what asks, `schema` what says, each with its place.
+fn complete_rules(
+    rules: &Value,
+    schema: Option<&Value>,
+    place: &Field<'_>,
+    rules_place: &Field<'_>,
+    faults: &mut Faults,
+) {
+    for name in ["allOf", "anyOf", "oneOf"] {
+        let list = rules_place.member(name);
+        let nested = rules.get(name).and_then(Value::as_array);
+        for (nested, at) in nested.into_iter().flatten().zip(list.items()) {
+            complete_nested(nested, schema, place, &at, faults);
+        }
+    }
+    if let Some(nested) = rules.get("not").filter(|nested| nested.is_object()) {
+        complete_nested(nested, schema, place, &rules_place.member("not"), faults);
+    }
+}
+
+fn complete_nested(
+    rules: &Value,
+    schema: Option<&Value>,
+    place: &Field<'_>,
+    rules_place: &Field<'_>,
+    faults: &mut Faults,
+) {
+    if faults.len() >= MAX_FAULTS {
+        return;
+    }
+    let Some(said) = schema else {
+        let detail = format!("because it is defined in {}", rules_place.path());
+        faults.push(place.required(detail));
+        return;
+    };
+    complete_rules(rules, schema, place, rules_place, faults);
+    let properties = rules.get("properties").and_then(Value::as_object);
+    let (in_place, in_rules) = (place.member("properties"), rules_place.member("properties"));
+    for (name, property) in properties.into_iter().flatten() {
+        let known = said.get("properties").and_then(|known| known.get(name));
+        complete_nested(
+            property,
+            known,
+            &in_place.key(name),
+            &in_rules.key(name),
+            faults,
+        );
+    }
+    if let Some(items) = rules.get("items").filter(|items| items.is_object()) {
+        let known = said.get("items").filter(|items| items.is_object());
+        let (at, of) = (place.member("items"), rules_place.member("items"));
+        complete_nested(items, known, &at, &of, faults);
+    }
+}
