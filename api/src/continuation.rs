@@ -1,8 +1,10 @@
 //! Continue tokens: where the next page of a list begins (LI-41 to LI-43).
 
-use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine as _};
 use serde::{Deserialize, Serialize};
+
+use crate::go_json::{Expected, document_error};
 
 /// The only token version (LI-41).
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
@@ -64,11 +66,19 @@ impl Continuation {
         if token.len() > MAX_TOKEN_BYTES {
             return bad("token too long");
         }
-        let Ok(bytes) = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')) else {
-            return bad("not base64");
+        let bytes = match URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let at = match error {
+                    DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+                    _ => token.len().saturating_sub(1),
+                };
+                return bad(&format!("illegal base64 data at input byte {at}"));
+            }
         };
         let Ok(token) = serde_json::from_slice::<Token>(&bytes) else {
-            return bad("not a token's JSON");
+            let why = document_error(&bytes, Expected::Object, "storage.continueToken");
+            return bad(&why.unwrap_or_else(|| "not a token's JSON".to_owned()));
         };
         if token.version != TOKEN_VERSION {
             return bad(&format!(
@@ -134,8 +144,14 @@ mod tests {
     #[test]
     fn what_is_no_token_is_refused() {
         let whys = [
-            (decode("x"), "not a token's JSON"),
-            (decode("5"), "not a token's JSON"),
+            (
+                decode("x"),
+                "invalid character 'x' looking for beginning of value",
+            ),
+            (
+                decode("5"),
+                "json: cannot unmarshal number into Go value of type storage.continueToken",
+            ),
             (
                 decode("{}"),
                 "server does not recognize this encoded version ",
@@ -152,7 +168,10 @@ mod tests {
                 decode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":""}"#),
                 "encoded start key empty",
             ),
-            (Continuation::decode("{}"), "not base64"),
+            (
+                Continuation::decode("{}"),
+                "illegal base64 data at input byte 0",
+            ),
             (Continuation::decode(&"A".repeat(100_000)), "token too long"),
         ];
         for (result, why) in whys {

@@ -13,6 +13,7 @@ pub mod duration;
 pub mod field;
 pub mod field_error;
 pub mod field_set;
+pub mod go_json;
 pub mod group_version_kind;
 pub mod indentation;
 pub mod managed_fields;

@@ -18,6 +18,7 @@ mod damage;
 mod deletion;
 mod doors;
 mod encryption;
+mod errors;
 mod every_kind;
 mod expiry;
 mod hostile;

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::document_paths::json_type;
 pub use crate::document_paths::{FieldFault, strict_decoding_error};
+use crate::go_json::syntax_error;
 use crate::object::Object;
 use crate::resource::ResourceDefinition;
 use crate::schema::{KindName, ObjectType};
@@ -59,12 +60,19 @@ pub fn decode_object(
         );
         Box::new(Status::bad_request(message))
     };
-    let no_type = |why: &str| unrecognized(&format!("couldn't get version/kind; {why}"));
+    let no_type = |why: &str| {
+        unrecognized(&format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    };
     let TypedDocument {
         value,
         faults,
         refusal,
-    } = decode_typed(body, format, definition.object_type).map_err(|why| no_type(&why))?;
+    } = decode_typed(body, format, definition.object_type).map_err(|why| match format {
+        BodyFormat::Json => no_type(&why),
+        BodyFormat::Yaml => unrecognized(&why),
+    })?;
     let mut object = match value {
         Value::Object(members) => Object(members),
         // An empty document is an empty object.
@@ -72,7 +80,7 @@ pub fn decode_object(
         other => {
             let found = json_type(&other);
             return Err(no_type(&format!(
-                "json parse error: cannot unmarshal {found} into an object"
+                "json: cannot unmarshal {found} into Go value of type {TYPE_OF_ANY}"
             )));
         }
     };
@@ -81,7 +89,7 @@ pub fn decode_object(
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
         Some(other) => Err(no_type(&format!(
-            "json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string",
+            "json: cannot unmarshal {} into Go struct field .{name} of type string",
             json_type(other)
         ))),
     };
@@ -102,9 +110,18 @@ pub fn decode_object(
     Ok(Decoded { object, faults })
 }
 
+/// The type of Go that bodies are read into for their kind and version, as refusals name it.
+pub(crate) const TYPE_OF_ANY: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                           Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// What is wrong with a JSON document, in the words of Go where Go refuses it too.
+fn json_fault(body: &[u8], error: &serde_json::Error) -> String {
+    syntax_error(body).unwrap_or_else(|| error.to_string())
+}
+
 /// Reads a body by the type of its object.
 fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<TypedDocument, String> {
-    let fault = |error: serde_json::Error| format!("json parse error: {error}");
+    let fault = |error: serde_json::Error| json_fault(body, &error);
     match format {
         BodyFormat::Json => {
             let mut reader = serde_json::Deserializer::from_slice(body);
@@ -117,7 +134,8 @@ fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<Typed
         }
         BodyFormat::Yaml => {
             let document = read_yaml::<MAX_TREE_BYTES>(body)?;
-            let mut read = type_value(&document.value, of).map_err(fault)?;
+            let mut read =
+                type_value(&document.value, of).map_err(|error| format!("yaml: {error}"))?;
             // YAML becomes JSON before anything knows its type.
             read.faults.splice(..0, document.duplicates);
             Ok(read)
@@ -163,8 +181,7 @@ fn check_kind(
         ))));
     }
     let why = if is_known {
-        let package = definition.internal_group().split('.').next();
-        let package = package.filter(|name| !name.is_empty()).unwrap_or("core");
+        let package = definition.internal_package();
         format!("converting ({bare}.{kind}) to ({package}.{wanted}): unknown conversion")
     } else {
         format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
@@ -247,7 +264,7 @@ fn summary(body: &[u8]) -> String {
 pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<FieldFault>), String> {
     let document = match format {
         BodyFormat::Json => serde_json::from_slice::<tree::Document<MAX_TREE_BYTES>>(body)
-            .map_err(|error| format!("json parse error: {error}"))?,
+            .map_err(|error| json_fault(body, &error))?,
         BodyFormat::Yaml => read_yaml(body)?,
     };
     Ok((document.value, document.duplicates))

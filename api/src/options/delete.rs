@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::{Query, is_dry_run, is_yes, refuse, validate_dry_run};
-use crate::decode::{BodyFormat, decode_value};
+use crate::decode::{BodyFormat, TYPE_OF_ANY, decode_value, type_value};
+use crate::document_paths::json_type;
 use crate::field_error::FieldError;
+use crate::schema;
 use crate::status::Status;
 use crate::version::Preconditions;
 
@@ -76,50 +78,60 @@ impl RawDeleteOptions {
     }
 
     fn of_body(body: &[u8], format: BodyFormat) -> Result<RawDeleteOptions, String> {
-        let (value, _) = decode_value(body, format)?;
-        let members = match value {
+        let (value, _) = decode_value(body, format).map_err(|why| match format {
+            BodyFormat::Json => format!("couldn't get version/kind; json parse error: {why}"),
+            BodyFormat::Yaml => why,
+        })?;
+        let read = type_value(&value, schema::delete_options()).map_err(|why| why.to_string())?;
+        let members = match read.value {
             Value::Object(members) => members,
             Value::Null => serde_json::Map::new(),
-            _ => return Err("the DeleteOptions must be an object".to_owned()),
-        };
-        let text = |name: &str| optional(members.get(name), name, "a string", Value::as_str);
-        let kind = text("kind")?.unwrap_or_default();
-        // Clients send many versions of this type, and all versions are equal.
-        text("apiVersion")?;
-        if !matches!(kind, "" | "DeleteOptions") {
-            return Err(format!("the body is of kind {kind:?}, not DeleteOptions"));
-        }
-        let preconditions = match members.get("preconditions") {
-            None | Some(Value::Null) => Preconditions::default(),
-            Some(Value::Object(given)) => {
-                let part = |name: &str| {
-                    let place = format!("preconditions.{name}");
-                    optional(given.get(name), &place, "a string", Value::as_str)
-                };
-                Preconditions {
-                    uid: part("uid")?.map(str::to_owned),
-                    resource_version: part("resourceVersion")?.map(str::to_owned),
-                }
+            other => {
+                let found = json_type(&other);
+                return Err(format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} \
+                     into Go value of type {TYPE_OF_ANY}"
+                ));
             }
-            Some(_) => return Err("preconditions must be an object".to_owned()),
         };
-        let whole = "a whole number";
+        for name in ["kind", "apiVersion"] {
+            let value = members.get(name).unwrap_or(&Value::Null);
+            if !value.is_string() && !value.is_null() {
+                let found = json_type(value);
+                return Err(format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} \
+                     into Go struct field .{name} of type string"
+                ));
+            }
+        }
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let kind = text("kind").unwrap_or_default();
+        // Clients send many versions of this type, and all versions are equal.
+        if !matches!(kind, "" | "DeleteOptions") {
+            let version = text("apiVersion").unwrap_or_default();
+            return Err(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \
+                 \"pkg/apis/meta/internalversion/scheme/register.go:27\""
+            ));
+        }
+        if let Some(why) = read.refusal {
+            return Err(why);
+        }
+        let part = |name: &str| {
+            let given = members.get("preconditions")?.get(name)?;
+            given.as_str().map(str::to_owned)
+        };
+        let dry_run = members.get("dryRun").and_then(Value::as_array);
+        let dry_run = dry_run.into_iter().flatten().filter_map(Value::as_str);
         Ok(RawDeleteOptions {
-            dry_run: text_list(members.get("dryRun"), "dryRun")?,
-            grace_period_seconds: optional(
-                members.get("gracePeriodSeconds"),
-                "gracePeriodSeconds",
-                whole,
-                Value::as_i64,
-            )?,
-            propagation_policy: text("propagationPolicy")?.map(str::to_owned),
-            orphan_dependents: optional(
-                members.get("orphanDependents"),
-                "orphanDependents",
-                "a boolean",
-                Value::as_bool,
-            )?,
-            preconditions,
+            dry_run: dry_run.map(str::to_owned).collect(),
+            grace_period_seconds: members.get("gracePeriodSeconds").and_then(Value::as_i64),
+            propagation_policy: text("propagationPolicy").map(str::to_owned),
+            orphan_dependents: members.get("orphanDependents").and_then(Value::as_bool),
+            preconditions: Preconditions {
+                uid: part("uid"),
+                resource_version: part("resourceVersion"),
+            },
         })
     }
 
@@ -152,32 +164,4 @@ impl RawDeleteOptions {
             preconditions: self.preconditions,
         })
     }
-}
-
-fn optional<'v, T>(
-    value: Option<&'v Value>,
-    name: &str,
-    wanted: &str,
-    read: impl Fn(&'v Value) -> Option<T>,
-) -> Result<Option<T>, String> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match read(value) {
-            Some(read) => Ok(Some(read)),
-            None => Err(format!("{name} of the DeleteOptions must be {wanted}")),
-        },
-    }
-}
-
-fn text_list(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
-    let list = optional(value, name, "a list of strings", Value::as_array)?;
-    list.into_iter()
-        .flatten()
-        .map(|item| match item {
-            Value::String(text) => Ok(text.clone()),
-            _ => Err(format!(
-                "{name} of the DeleteOptions must be a list of strings"
-            )),
-        })
-        .collect()
 }

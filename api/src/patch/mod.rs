@@ -13,7 +13,9 @@ use serde_json::Value;
 use crate::decode::{
     self, BodyFormat, FieldFault, TypedDocument, decode_value, strict_decoding_error, type_value,
 };
+use crate::document_paths::json_type;
 use crate::field_error::beginning;
+use crate::go_json::{Expected, document_error, object_error};
 use crate::object::Object;
 use crate::options::FieldValidation;
 use crate::resource::ResourceDefinition;
@@ -59,10 +61,19 @@ impl Patch {
     pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
         let bad =
             |why: String| Box::new(Status::bad_request(format!("error decoding patch: {why}")));
-        let (value, duplicates) = decode_value(body, BodyFormat::Json).map_err(bad)?;
+        // Whatever serde_json says of a document that Go can't read either, Go says it.
+        let in_go = || match kind {
+            PatchKind::Json => document_error(body, Expected::List, "[]handlers.jsonPatchOp"),
+            PatchKind::Merge => object_error(body),
+        };
+        let (value, duplicates) =
+            decode_value(body, BodyFormat::Json).map_err(|why| bad(in_go().unwrap_or(why)))?;
         match (kind, value) {
             (PatchKind::Merge, value @ Value::Object(_)) => Ok(Patch::Merge(value, duplicates)),
-            (PatchKind::Merge, _) => Err(bad("a merge patch must be an object".to_owned())),
+            (PatchKind::Merge, Value::Null) => {
+                Err(Box::new(Status::bad_request("Invalid JSON Patch")))
+            }
+            (PatchKind::Merge, _) => Err(bad(in_go().unwrap_or_default())),
             (PatchKind::Json, Value::Null) => Ok(Patch::Json(Vec::new())),
             (PatchKind::Json, Value::Array(items)) if items.len() > MAX_OPERATIONS => {
                 Err(Box::new(Status::request_too_large_because(format!(
@@ -75,7 +86,7 @@ impl Patch {
                     items.into_iter().map(read_operation).collect();
                 operations.map(Patch::Json).map_err(bad)
             }
-            (PatchKind::Json, _) => Err(bad("a JSON patch must be a list".to_owned())),
+            (PatchKind::Json, _) => Err(bad(in_go().unwrap_or_default())),
         }
     }
 
@@ -135,12 +146,20 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
     let members = match &item {
         Value::Object(members) => members,
         Value::Null => return Ok(None),
-        _ => return Err("an operation of a JSON patch must be an object".to_owned()),
+        other => {
+            return Err(format!(
+                "json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp",
+                json_type(other)
+            ));
+        }
     };
     for name in ["op", "path", "from"] {
         let value = members.get(name).unwrap_or(&Value::Null);
         if !value.is_string() && !value.is_null() {
-            return Err(format!("\"{name}\" of an operation must be a string"));
+            return Err(format!(
+                "json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
+                json_type(value)
+            ));
         }
     }
     let mut item = item;
@@ -185,8 +204,7 @@ fn finish(
     let members = match &patched {
         Value::Object(members) => members,
         _ => {
-            let why = "the result is not an object";
-            return Err(Box::new(Status::patch_result_invalid(patched, why)));
+            return Err(Box::new(Status::patch_failed()));
         }
     };
     let own_version = definition.api_version();

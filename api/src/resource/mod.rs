@@ -284,6 +284,12 @@ impl ResourceDefinition {
         }
     }
 
+    /// The package of the internal type in Kubernetes' sources, as refusals name it.
+    pub fn internal_package(&self) -> &str {
+        let package = self.internal_group().split('.').next();
+        package.filter(|name| !name.is_empty()).unwrap_or("core")
+    }
+
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

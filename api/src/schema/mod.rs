@@ -42,6 +42,14 @@ pub fn untyped() -> ObjectType {
     }
 }
 
+/// The type of the options of deletions, which all versions of all groups share.
+pub fn delete_options() -> ObjectType {
+    ObjectType {
+        schema: &UNTYPED_SCHEMA,
+        name: "meta.v1.DeleteOptions",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -136,6 +136,15 @@ impl Status {
             "only the following media types are accepted: {}",
             accepted.join(", ")
         ))
+    }
+
+    /// No media type in Accept is one of the endpoint's, whatever its parameters (API-55). Unlike
+    /// for a form that is not offered, the details are empty.
+    pub fn not_acceptable_route(offered: &[&str]) -> Status {
+        Status::not_acceptable_because(format!(
+            "406: Not Acceptable\n\nAvailable representations: {}",
+            offered.join(", ")
+        ))
         .with_details(StatusDetails::default())
     }
 
@@ -155,8 +164,10 @@ impl Status {
 
     /// A patch in a form that the resource doesn't accept. Unlike for other bodies, the details are
     /// empty (http.md 4.1).
-    pub fn unsupported_patch_type(accepted: &[&str]) -> Status {
-        Status::unsupported_media_type(accepted).with_details(StatusDetails::default())
+    pub fn unsupported_patch_type() -> Status {
+        let message = "415: Unsupported Media Type";
+        Status::failure(415, StatusReason::UNSUPPORTED_MEDIA_TYPE, message)
+            .with_details(StatusDetails::default())
     }
 
     /// The requested past state is compacted (ST-14).
@@ -172,13 +183,15 @@ impl Status {
     /// A continue token that is too old. The answer has a token that continues at the newest state
     /// (API-125, LI-51).
     pub fn expired_continue(fresh_token: Option<String>) -> Status {
-        let mut message = "The provided continue parameter is too old to go on with a consistent \
-                           list. Start the list anew without it"
+        let mut message = "The provided continue parameter is too old to display a consistent \
+                           list result. You can start a new list without the continue parameter"
             .to_owned();
         if fresh_token.is_some() {
             message.push_str(
-                ", or go on with the token in this answer: what was created, changed or deleted \
-                 since the first page may then be seen or missed",
+                ", or use the continue token in this response to retrieve the remainder of the \
+                 results. Continuing with the provided token results in an inconsistent list - \
+                 objects that were created, modified, or deleted between the time the first chunk \
+                 was returned and now may show up in the list",
             );
         }
         message.push('.');

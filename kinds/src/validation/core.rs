@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Faults;
 use super::formats::config_key;
-use super::go_json::object_error;
+use api::go_json::object_error;
 
 /// The limit on all data of a ConfigMap or a Secret.
 const MAX_DATA: usize = 1024 * 1024;

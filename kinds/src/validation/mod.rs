@@ -20,7 +20,6 @@ pub mod endpoints;
 pub mod events;
 pub mod flowcontrol;
 pub mod formats;
-pub mod go_json;
 pub mod internal;
 pub mod leases;
 pub mod limits;

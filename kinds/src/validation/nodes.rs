@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use super::Faults;
 use super::addresses::{Range, validate_legacy_range};
 use super::formats::{one_of, report};
-use super::go_json::{Expected, document_error};
 use super::internal::internal_json;
 use super::pods::containers::resources::validate_quantity;
+use api::go_json::{Expected, document_error};
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";

@@ -112,7 +112,7 @@ impl Encoding {
             let text = format!("you requested {asked}, but {found}");
             Err(Box::new(Status::not_acceptable_because(text)))
         };
-        let name = &kind.kind;
+        let (name, package) = (&kind.kind, kind.internal_package());
         match (self.conversion, content) {
             (None | Some(Conversion::AggregatedDiscovery), _) => {
                 Ok(Box::new(ObjectShape::new(Version::of(kind.clone()))))
@@ -123,11 +123,11 @@ impl Encoding {
             }
             (Some(Conversion::Metadata(_)), Content::List) => refused(
                 "PartialObjectMetadata",
-                &format!("the requested object is a list ({name}List)"),
+                &format!("the requested object is a list (*{package}.{name}List)"),
             ),
             (Some(Conversion::MetadataList(_)), Content::Object) => refused(
                 "PartialObjectMetadataList",
-                &format!("the requested object is not a list ({name})"),
+                &format!("the requested object is not a list (*{package}.{name})"),
             ),
             (Some(Conversion::MetadataList(_)), Content::Event) => {
                 refused("PartialObjectMetadataList", "events carry single objects")

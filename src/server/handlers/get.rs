@@ -45,7 +45,7 @@ fn exact(version: &str) -> Result<Revision, Box<Status>> {
 pub(super) fn refuse_export(scope: &RequestScope<'_>) -> Result<(), Box<Status>> {
     if scope.query.flag("export") {
         return Err(Box::new(Status::bad_request(
-            "the export parameter is no longer supported",
+            "the export parameter, deprecated since v1.14, is no longer supported",
         )));
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::storage::Stats;
 /// A page of objects (http.md 3.6).
 pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let definition = target.storage.resource();
-    let form = scope.object_form(Offer::Objects)?;
+    let form = scope.object_form(Offer::Lists)?;
     refuse_export(scope)?;
     let options = ListOptions::parse(&scope.query)?;
     options.validate_list()?;

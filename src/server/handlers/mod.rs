@@ -47,7 +47,7 @@ use super::routes::Target;
 use super::service::{ApiServer, RequestRecord};
 use crate::api::options::Query;
 use crate::api::resource::Verb;
-use crate::api::status::{Status, StatusDetails};
+use crate::api::status::Status;
 use crate::registry::RequestContext;
 
 pub use backup::backup;
@@ -114,9 +114,12 @@ pub fn plain_form(headers: &HeaderMap, pretty: Option<bool>) -> Result<Form, Box
 }
 
 fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form, Box<Status>> {
-    let encoding = negotiation::accept(headers, pretty, offer)
-        .map_err(|refused| Status::not_acceptable(&refused.offered))
-        .map_err(|status| status.with_details(StatusDetails::default()))?;
+    let encoding = negotiation::accept(headers, pretty, offer).map_err(|refused| match refused
+        .is_unknown
+    {
+        true => Status::not_acceptable_route(&refused.offered),
+        false => Status::not_acceptable(&refused.offered),
+    })?;
     Ok(Form {
         encoding,
         gzip: gzip::is_accepted(headers),

@@ -77,10 +77,7 @@ fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
             "server-side apply is not supported yet: use kubectl apply without --server-side, a \
              merge patch or a JSON patch",
         )),
-        _ => Err(Box::new(Status::unsupported_patch_type(&[
-            JSON_PATCH,
-            MERGE_PATCH,
-        ]))),
+        _ => Err(Box::new(Status::unsupported_patch_type())),
     }
 }
 

@@ -28,8 +28,10 @@ pub const BODIES: [&str; 2] = [JSON, YAML];
 pub enum Offer {
     /// Plain JSON and YAML: errors, discovery documents, Status responses.
     Plain,
-    /// Objects and lists, which can also be Tables or metadata.
+    /// Objects, which can also be Tables or metadata.
     Objects,
+    /// Lists, with the conversions of objects.
+    Lists,
     /// Event streams: only JSON, with the conversions of objects.
     Watch,
     /// `/api` and `/apis`, which can also be aggregated.
@@ -41,6 +43,8 @@ pub enum Offer {
 pub struct NotAcceptable {
     /// The media types on offer.
     pub offered: Vec<&'static str>,
+    /// No clause has a media type of the endpoint, whatever its parameters.
+    pub is_unknown: bool,
 }
 
 /// Chooses the form of a response by the headers `Accept` and `User-Agent` and the query parameter
@@ -76,15 +80,27 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
         .collect();
     // The stable sort keeps the client's order for equal qualities.
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
-    clauses
-        .iter()
-        .find_map(|clause| clause.matched(offer))
-        .ok_or(NotAcceptable {
-            offered: match offer {
-                Offer::Watch => MediaTypeRef::streams().collect(),
-                _ => MediaTypeRef::names().collect(),
-            },
-        })
+    let found = clauses.iter().find_map(|clause| clause.matched(offer));
+    found.ok_or_else(|| NotAcceptable::of(&clauses, offer))
+}
+
+impl NotAcceptable {
+    fn of(clauses: &[Clause<'_>], offer: Offer) -> NotAcceptable {
+        let is_unknown = clauses
+            .iter()
+            .all(|clause| clause.named_media_type().is_none());
+        let (names, streams) = (MediaTypeRef::names(), MediaTypeRef::streams());
+        let offered = match offer {
+            // Lists and watches are one route.
+            Offer::Lists | Offer::Watch if is_unknown => names.chain(streams).collect(),
+            Offer::Watch => streams.collect(),
+            _ => names.collect(),
+        };
+        NotAcceptable {
+            offered,
+            is_unknown,
+        }
+    }
 }
 
 /// Whether a person reads the response in a terminal or browser, and so gets indented JSON
@@ -139,12 +155,17 @@ impl<'h> Clause<'h> {
             .map(|(_, value)| *value)
     }
 
+    /// The media type without its parameters.
+    fn named_media_type(&self) -> Option<MediaTypeRef> {
+        match self.media_type.to_ascii_lowercase().as_str() {
+            "*/*" => Some(MediaTypeRef::default()),
+            name => MediaTypeRef::named(name),
+        }
+    }
+
     /// The encoding for this clause, if it can be served.
     fn matched(&self, offer: Offer) -> Option<Encoding> {
-        let media_type = match self.media_type.to_ascii_lowercase().as_str() {
-            "*/*" => MediaTypeRef::default(),
-            name => MediaTypeRef::named(name)?,
-        };
+        let media_type = self.named_media_type()?;
         if offer == Offer::Watch && !media_type.has_streams() {
             return None;
         }
@@ -176,7 +197,7 @@ impl<'h> Clause<'h> {
             (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList", "v2") => {
                 Some(Conversion::AggregatedDiscovery)
             }
-            (Offer::Objects | Offer::Watch, "meta.k8s.io", kind, version) => {
+            (Offer::Objects | Offer::Lists | Offer::Watch, "meta.k8s.io", kind, version) => {
                 let version = match version {
                     "v1" => MetaVersion::V1,
                     "v1beta1" => MetaVersion::V1Beta1,

@@ -88,7 +88,26 @@ fn yaml_is_not_for_watches_and_the_list_names_streams_api_55() {
     assert_eq!(
         refused,
         Err(NotAcceptable {
-            offered: vec!["application/json;stream=watch"]
+            offered: vec!["application/json;stream=watch"],
+            is_unknown: false,
+        })
+    );
+}
+
+#[test]
+fn what_no_endpoint_has_is_refused_by_the_route_api_55() {
+    let refused = accept(&headers("image/png, text/html;q=0.5"), None, Offer::Lists);
+    let offered = vec![
+        "application/json",
+        "application/yaml",
+        "application/json;stream=watch",
+    ];
+    let is_unknown = true;
+    assert_eq!(
+        refused,
+        Err(NotAcceptable {
+            offered,
+            is_unknown
         })
     );
 }

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
+use http::uri::PathAndQuery;
 
 use crate::api::status::Status;
 use crate::api::truncated::truncated_display;
@@ -59,7 +60,8 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
     let said = truncated_display(error, MAX_URL_BYTES);
     match error {
         RequestInfoError::NoResource(_) => {
-            let uri = truncated_display(&parts.uri, MAX_URL_BYTES);
+            let uri = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
+            let uri = truncated_display(&uri, MAX_URL_BYTES);
             respond::text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 format!("Internal Server Error: \"{uri}\": {said}\n"),

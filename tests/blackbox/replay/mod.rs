@@ -91,7 +91,7 @@ async fn agrees(name: &str, below: Below) {
 }
 
 /// The different lines of two documents, with some common lines around them.
-fn difference(wanted: &Value, got: &Value) -> String {
+pub fn difference(wanted: &Value, got: &Value) -> String {
     let (wanted, got) = (pretty(wanted), pretty(got));
     let (wanted, got): (Vec<&str>, Vec<&str>) = (wanted.lines().collect(), got.lines().collect());
     let same = wanted

@@ -7,7 +7,7 @@ use super::scheduling::validate_tolerations;
 use super::visit_containers;
 use super::volumes::files::validate_descending_path;
 use crate::validation::Faults;
-use crate::validation::go_json::{Expected, document_error};
+use api::go_json::{Expected, document_error};
 
 /// A pod that mirrors one of a node's files.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";

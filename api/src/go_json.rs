@@ -20,11 +20,7 @@ pub fn object_error(document: &[u8]) -> Option<String> {
 /// Why a document can't be read into a type of Go, in Go's words; nothing if it is what is
 /// expected, or `null`. The insides are not compared with the type.
 pub fn document_error(document: &[u8], expected: Expected, go_type: &str) -> Option<String> {
-    let mut reader = Reader {
-        bytes: document,
-        at: 0,
-    };
-    if let Err(wrong) = reader.document() {
+    if let Some(wrong) = syntax_error(document) {
         return Some(wrong);
     }
     let first = document.iter().find(|byte| !is_space(**byte));
@@ -39,6 +35,15 @@ pub fn document_error(document: &[u8], expected: Expected, go_type: &str) -> Opt
     Some(format!(
         "json: cannot unmarshal {what} into Go value of type {go_type}"
     ))
+}
+
+/// Why bytes are no JSON document, in Go's words.
+pub fn syntax_error(document: &[u8]) -> Option<String> {
+    let mut reader = Reader {
+        bytes: document,
+        at: 0,
+    };
+    reader.document().err()
 }
 
 fn is_space(byte: u8) -> bool {
