@@ -1,0 +1,85 @@
+//! Parameters and options of any bytes.
+
+use std::time::Duration;
+
+use api::continuation::Continuation;
+use api::decode::BodyFormat;
+use api::options::{
+    DeleteOptions, ListOptions, Query, WriteOptions, WriteVerb, field_manager, request_timeout,
+};
+use api::selector::Selection;
+
+use super::{halves, row};
+
+/// A byte that chooses the kind, a label selector, a zero byte, a field selector.
+pub fn selectors(data: &[u8]) {
+    let Some((byte, rest)) = data.split_first() else {
+        return;
+    };
+    let Some((labels, fields)) = halves(rest) else {
+        return;
+    };
+    let (Ok(labels), Ok(fields)) = (std::str::from_utf8(labels), std::str::from_utf8(fields))
+    else {
+        return;
+    };
+    let Ok(selection) = Selection::parse(labels, fields, row(*byte)) else {
+        return;
+    };
+    let again = Selection::parse(labels, fields, row(*byte));
+    assert_eq!(again.as_ref().ok(), Some(&selection));
+    let name = selection.exact_name().map(str::to_owned);
+    let named = selection.clone().with_name("a");
+    assert!(selection.is_empty() <= named.is_ok());
+    if let (Ok(named), None) = (named, name) {
+        assert_eq!(named.exact_name(), Some("a"));
+    }
+}
+
+/// A query string, with the options of all verbs.
+pub fn query(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let query = Query::parse(text);
+    if let Ok(mut options) = ListOptions::parse(&query) {
+        let _ = options.validate_list();
+        let _ = options.validate_watch();
+        options.default_watch();
+    }
+    for verb in [WriteVerb::Create, WriteVerb::Update, WriteVerb::Patch] {
+        let _ = WriteOptions::parse(&query, verb);
+    }
+    assert!(field_manager(&query, text).len() <= 128 || query.first("fieldManager").is_some());
+    if let Ok(Some(timeout)) = request_timeout(&query, Duration::from_secs(60)) {
+        assert!(timeout <= Duration::from_secs(60));
+    }
+    let _ = DeleteOptions::parse(&query, &[], BodyFormat::Json);
+}
+
+/// A continue token. One that is read is written as one that reads the same.
+pub fn token(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(read) = Continuation::decode(text) {
+        assert_eq!(Continuation::decode(&read.encode()).as_ref(), Ok(&read));
+    }
+}
+
+/// A byte that chooses the form, and options of a deletion.
+pub fn delete_options(data: &[u8]) {
+    let Some((byte, body)) = data.split_first() else {
+        return;
+    };
+    let format = match byte % 2 {
+        0 => BodyFormat::Json,
+        _ => BodyFormat::Yaml,
+    };
+    let query = Query::parse("");
+    let read = DeleteOptions::parse(&query, body, format);
+    assert_eq!(
+        read.is_ok(),
+        DeleteOptions::parse(&query, body, format).is_ok()
+    );
+}
