@@ -8,3 +8,6 @@ mod updater;
 pub use updater::{
     Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
 };
+
+#[cfg(test)]
+mod updater_tests;

@@ -140,13 +140,9 @@ impl Updater<'_> {
         let of = self.versions.value_type(api_version).ok_or(NoSuchVersion)?;
         let merged = of.merge(live, applied);
         let mut set = of.field_set(applied);
-        let mut last = managers.remove(manager);
+        let last = managers.remove(manager);
         if let Some(filter) = self.versions.filter(api_version) {
             set = filter.of(&set);
-            last = last.map(|last| VersionedSet {
-                set: filter.of(&last.set),
-                ..last
-            });
         }
         managers.insert(manager.to_owned(), versioned(set, api_version, true));
         let new = self.pruned(merged, api_version, &managers, manager, last)?;
@@ -309,7 +305,7 @@ impl Updater<'_> {
         Ok(pruned.object.into_owned())
     }
 
-    /// The pruned object with everything that is applied by somebody. The version it has comes
+    /// The pruned object with everything that somebody owns. The version it has comes
     /// first, as it may lack what conversion needs.
     fn with_owned<'o>(
         &self,
@@ -318,7 +314,7 @@ impl Updater<'_> {
         managers: &Managers,
     ) -> Result<Versioned<'o>, NoSuchVersion> {
         let mut owned: BTreeMap<&SmolStr, FieldSet> = BTreeMap::new();
-        for manager in managers.values().filter(|manager| manager.applied) {
+        for manager in managers.values() {
             let set = owned.entry(&manager.api_version).or_default();
             set.add(&manager.set);
         }

@@ -29,16 +29,12 @@ impl fmt::Display for ItemFault {
             ItemFault::NullInMap => "associative list with keys may not have a null element",
             ItemFault::NoMapInMap => "associative list with keys may not have non-map elements",
             ItemFault::NoKeys(names) => {
-                f.write_str("associative list with keys has an element that omits ")?;
-                if let [name] = names.as_slice() {
-                    let name = GoQuoted(name);
-                    return write!(f, "key field {name} (and doesn't have default value)");
-                }
                 let names = names.iter().map(|name| GoQuoted(name).to_string());
                 let names: Vec<String> = names.collect();
                 return write!(
                     f,
-                    "all key fields [{}] (and doesn't have default values for any key fields)",
+                    "associative list with keys has an element that omits all key fields [{}] \
+                     (and doesn't have default values for any key fields)",
                     names.join(" ")
                 );
             }

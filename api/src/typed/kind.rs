@@ -170,9 +170,9 @@ fn of_scalar(scalar: Scalar) -> Kind<'static> {
         Scalar::String | Scalar::Bytes | Scalar::Duration => TEXT,
         Scalar::Bool => Kind::Scalar(Expected::Bool),
         Scalar::Int32 | Scalar::Int64 | Scalar::Float64 => Kind::Scalar(Expected::Number),
-        Scalar::Time | Scalar::MicroTime => Kind::Scalar(Expected::Any),
-        // Their schemas name no type, so that they are anything.
-        Scalar::Quantity | Scalar::IntOrString => Kind::Deduced,
+        Scalar::Time | Scalar::MicroTime | Scalar::Quantity => Kind::Scalar(Expected::Any),
+        // Its schema names no type, so that it is anything.
+        Scalar::IntOrString => Kind::Deduced,
     }
 }
 

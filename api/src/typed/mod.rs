@@ -86,8 +86,8 @@ impl<'s> ValueType<'s> {
         Object(merge::merge_members(*self, &live.0, &applied.0))
     }
 
-    /// The object without these fields and what is below them. What has nothing left becomes null,
-    /// as does an atomic part of which something is to be removed.
+    /// The object without these fields and what is below them. What has nothing left is empty, as
+    /// is an atomic part of which something is to be removed.
     pub fn remove_items(&self, object: &Object, items: &FieldSet) -> Object {
         Object(remove::remove_members(*self, &object.0, items))
     }
@@ -119,3 +119,6 @@ impl<'s> ValueType<'s> {
         matches!(element, PathElement::Field(name) if self.kind.names(name))
     }
 }
+
+#[cfg(test)]
+mod tests;

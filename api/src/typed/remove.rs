@@ -7,46 +7,14 @@ use super::elements::element;
 use super::kind::{Form, Items, Kind};
 use crate::field_set::{FieldSet, PathElement};
 
-fn remove(of: ValueType<'_>, value: &Value, items: &FieldSet) -> Value {
-    match (of.kind.form(Some(value)), value) {
-        (Form::Scalar, scalar) => scalar.clone(),
-        (Form::Map { is_atomic: false }, Value::Object(members)) => {
-            let left = remove_members(of, members, items);
-            or_null(left.is_empty(), Value::Object(left))
-        }
-        (
-            Form::List {
-                of: item,
-                items: by,
-            },
-            Value::Array(values),
-        ) if !matches!(by, Items::Atomic) => {
-            let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
-            let mut left = Vec::with_capacity(values.len());
-            for value in values {
-                let step = element(of.schema, item, by, value).ok();
-                match step.and_then(|step| items.node(&step)) {
-                    Some(node) if node.is_member => {}
-                    Some(node) => left.push(remove(of.at(kind), value, &node.below)),
-                    None => left.push(value.clone()),
-                }
-            }
-            or_null(left.is_empty(), Value::Array(left))
-        }
-        // Of an atomic part nothing can be left.
-        (Form::Map { .. } | Form::List { .. }, _) => Value::Null,
-    }
-}
-
 pub(super) fn remove_members(
     of: ValueType<'_>,
     members: &Map<String, Value>,
-    items: &FieldSet,
+    gone: &FieldSet,
 ) -> Map<String, Value> {
     let mut left = Map::new();
     for (name, value) in members {
-        let step = PathElement::field(name);
-        let value = match items.node(&step) {
+        let value = match gone.node(&PathElement::field(name)) {
             Some(node) if node.is_member => continue,
             Some(node) => {
                 let member = of.member(name).unwrap_or(of.at(Kind::Deduced));
@@ -59,9 +27,31 @@ pub(super) fn remove_members(
     left
 }
 
-fn or_null(is_empty: bool, value: Value) -> Value {
-    match is_empty {
-        true => Value::Null,
-        false => value,
+/// A value of which something below is to go. Where nothing is left, it is empty. Of an atomic part
+/// nothing can be left.
+fn remove(of: ValueType<'_>, value: &Value, gone: &FieldSet) -> Value {
+    match (of.kind.form(Some(value)), value) {
+        (Form::Map { is_atomic: false }, Value::Object(members)) => {
+            Value::Object(remove_members(of, members, gone))
+        }
+        (Form::List { of: item, items }, Value::Array(values))
+            if !matches!(items, Items::Atomic) =>
+        {
+            let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+            let mut left = Vec::with_capacity(values.len());
+            for value in values {
+                let step = element(of.schema, item, items, value).ok();
+                match step.and_then(|step| gone.node(&step)) {
+                    Some(node) if node.is_member => {}
+                    Some(node) => left.push(remove(of.at(kind), value, &node.below)),
+                    None => left.push(value.clone()),
+                }
+            }
+            Value::Array(left)
+        }
+        (Form::Scalar, scalar) => scalar.clone(),
+        (_, Value::Object(_)) => Value::Object(Map::new()),
+        (_, Value::Array(_)) => Value::Array(Vec::new()),
+        _ => Value::Null,
     }
 }

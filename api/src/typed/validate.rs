@@ -131,7 +131,10 @@ fn has_scalar(expected: Expected, value: &Value) -> bool {
 
 fn scalar_problem(expected: Expected, value: &Value) -> String {
     match expected {
-        Expected::String => format!("expected string, got {}", beginning(GoSyntax(value))),
+        Expected::String => {
+            let value = beginning(GoSyntax(value));
+            format!("expected string, got &value.valueUnstructured{{Value:{value}}}")
+        }
         Expected::Number => {
             let name = go_type(value);
             format!("expected numeric (int or float), got {name}")
