@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::row;
 
 /// What the server makes of an object.
-fn finished(object: &Object, row: &ResourceDefinition) -> Object {
+pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
     let (schema, id) = row.object_type.found().expect("a known type");
     let mut object = object.clone();
     schema.add_structs(id, &mut object.0);

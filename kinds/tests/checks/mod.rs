@@ -5,6 +5,7 @@
 //! know how inputs are made.
 #![allow(dead_code)]
 
+pub mod apply;
 pub mod bodies;
 pub mod patches;
 pub mod requests;

@@ -8,16 +8,22 @@ use serde_json::{Map, Value, json};
 use super::bodies;
 
 /// A stream of choices, which proptest makes smaller when a test fails.
-struct Choices<'c> {
+pub struct Choices<'c> {
     bytes: std::slice::Iter<'c, u8>,
 }
 
-impl Choices<'_> {
-    fn next(&mut self) -> u8 {
+impl<'c> Choices<'c> {
+    pub fn of_bytes(bytes: &'c [u8]) -> Choices<'c> {
+        Choices {
+            bytes: bytes.iter(),
+        }
+    }
+
+    pub fn next(&mut self) -> u8 {
         self.bytes.next().copied().unwrap_or(0)
     }
 
-    fn of(&mut self, count: usize) -> usize {
+    pub fn of(&mut self, count: usize) -> usize {
         usize::from(self.next()) % count.max(1)
     }
 }
@@ -99,7 +105,8 @@ fn scalar_value(scalar: Scalar, of: &Type, choices: &mut Choices<'_>) -> Value {
     all[at].clone()
 }
 
-fn body(
+/// The members of a struct.
+pub fn body(
     schema: &Schema,
     id: StructId,
     choices: &mut Choices<'_>,
@@ -124,9 +131,7 @@ fn body(
 /// A body of any form is read or refused, and what is read keeps its rules.
 pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     let (schema, id) = row.object_type.found().expect("a known type");
-    let mut choices = Choices {
-        bytes: bytes.iter(),
-    };
+    let mut choices = Choices::of_bytes(bytes);
     let text = Value::Object(body(schema, id, &mut choices, 12)).to_string();
     for format in [BodyFormat::Json, BodyFormat::Yaml] {
         if let Ok(decoded) = decode_object(text.as_bytes(), format, row) {

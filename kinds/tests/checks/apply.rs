@@ -1,0 +1,181 @@
+//! Objects that several managers apply and update in random order, and FieldsV1 of any form.
+//! What must hold whatever the objects are (API-172, API-173, API-182, API-185).
+
+use api::decode::{BodyFormat, decode_object};
+use api::field_set::{FieldSet, Filter};
+use api::managed_fields::{Managers, NoSuchVersion, UpdateError, Updater, Versions};
+use api::object::Object;
+use api::resource::ResourceDefinition;
+use api::typed::ValueType;
+use serde_json::{Map, Value};
+
+use super::bodies::finished;
+use super::typed::{Choices, body};
+
+struct OneVersion<'r>(&'r ResourceDefinition);
+
+impl Versions for OneVersion<'_> {
+    fn value_type(&self, _: &str) -> Option<ValueType<'_>> {
+        Some(ValueType::of_objects(self.0.object_type))
+    }
+
+    fn convert(&self, _: &Object, _: &str) -> Result<Object, NoSuchVersion> {
+        Err(NoSuchVersion)
+    }
+
+    fn filter(&self, _: &str) -> Option<&Filter> {
+        None
+    }
+}
+
+/// What is read of a random body. `None` if it is refused.
+fn object(row: &ResourceDefinition, choices: &mut Choices<'_>) -> Option<Object> {
+    let (schema, id) = row.object_type.found().expect("a known type");
+    let text = Value::Object(body(schema, id, choices, 12)).to_string();
+    let decoded = decode_object(text.as_bytes(), BodyFormat::Json, row).ok()?;
+    Some(finished(&decoded.object, row))
+}
+
+/// Two random objects of a kind.
+pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
+    let mut choices = Choices::of_bytes(bytes);
+    let Some(one) = object(row, &mut choices) else {
+        return;
+    };
+    let Some(other) = object(row, &mut choices) else {
+        return;
+    };
+    let of = ValueType::of_objects(row.object_type);
+    // An empty key that is not printed is none, as in Kubernetes.
+    if [&one, &other]
+        .iter()
+        .any(|object| of.validate(object, true).is_err())
+    {
+        return;
+    }
+    check_types(of, &one, &other);
+    // Null removes nothing, but what is emptied may become null the next time.
+    let [one, other] = [one, other].map(|object| Object(without_nulls(object.0)));
+    check_managers(row, [&one, &other], &mut choices);
+}
+
+fn without_nulls(members: Map<String, Value>) -> Map<String, Value> {
+    let kept = members.into_iter().filter(|(_, value)| !value.is_null());
+    let kept = kept.map(|(name, value)| match value {
+        Value::Object(members) => (name, without_nulls(members).into()),
+        other => (name, other),
+    });
+    kept.collect()
+}
+
+fn check_types(of: ValueType<'_>, one: &Object, other: &Object) {
+    let set = of.field_set(one);
+    let read = FieldSet::from_fields_v1(&set.to_fields_v1()).unwrap();
+    assert_eq!(&read, &set);
+    assert!(of.compare(one, one).is_same());
+    assert_eq!(of.reconciled(&set), None);
+    // A comparison says what has to be removed and added, both ways round.
+    let there = of.compare(one, other);
+    let back = of.compare(other, one);
+    assert_eq!(&there.added, &back.removed);
+    assert_eq!(&there.removed, &back.added);
+    assert_eq!(&there.modified, &back.modified);
+    let created = of.compare(&Object::default(), one);
+    assert!(created.modified.is_empty() && created.removed.is_empty());
+    assert!(set.is_subset(&created.added));
+    let named = of.with_named_fields(&set);
+    assert_eq!(of.remove_items(one, &named), Object::default());
+    let leaves = set.leaves();
+    let left = of.field_set(&of.remove_items(one, &leaves));
+    assert!(left.intersection(&leaves).is_empty());
+    if of.validate(one, false).is_ok() {
+        assert_eq!(&of.merge(one, one), one);
+        assert_eq!(&of.merge(&Object::default(), one), one);
+        // Applying adds and changes, and removes nothing.
+        let merged = of.merge(other, one);
+        let change = of.compare(other, &merged);
+        assert!(of.compare(&merged, &of.merge(&merged, one)).is_same());
+        if of.validate(other, false).is_ok() {
+            assert!(change.removed.is_empty(), "{:?}", change.removed);
+        }
+    }
+}
+
+fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut Choices<'_>) {
+    let versions = OneVersion(row);
+    let updater = Updater {
+        versions: &versions,
+    };
+    let of = ValueType::of_objects(row.object_type);
+    let version = row.api_version();
+    let mut live = Object::default();
+    let mut managers = Managers::new();
+    for _ in 0..6 {
+        let manager = ["a", "b", "c"][choices.of(3)];
+        let object = match choices.of(3) {
+            2 => part_of(objects[choices.of(2)], choices),
+            at => objects[at].clone(),
+        };
+        if choices.of(2) == 0 {
+            managers = updater
+                .update(&live, &object, &version, managers, manager)
+                .unwrap();
+            live = object;
+            continue;
+        }
+        if of.validate(&object, false).is_err() {
+            continue;
+        }
+        let by = (manager, choices.of(2) == 0);
+        let applied = match updater.apply(&live, &object, &version, managers.clone(), by) {
+            Ok(applied) => applied,
+            Err(UpdateError::Conflicts(conflicts)) => {
+                assert!(!by.1 && conflicts.iter().all(|found| found.manager != manager));
+                continue;
+            }
+            Err(UpdateError::NoSuchVersion(_)) => panic!("there is one version"),
+        };
+        live = applied.object.unwrap_or(live);
+        managers = applied.managers;
+        let by = (manager, false);
+        // The second time nothing changes.
+        let again = updater.apply(&live, &object, &version, managers.clone(), by);
+        let again = again.expect("no conflict with what was applied");
+        assert_eq!((again.object, &again.managers), (None, &managers));
+        // Somebody else may want the same.
+        let same = updater.apply(&live, &object, &version, managers.clone(), ("d", false));
+        assert!(same.is_ok_and(|same| same.object.is_none()));
+        assert!(managers.values().all(|owned| !owned.set.is_empty()));
+    }
+}
+
+/// Some of the members of an object's parts.
+fn part_of(object: &Object, choices: &mut Choices<'_>) -> Object {
+    let mut part = object.clone();
+    part.0.retain(|_, _| choices.of(4) > 0);
+    for value in part.0.values_mut() {
+        if let Value::Object(members) = value {
+            members.retain(|_, _| choices.of(2) > 0);
+        }
+    }
+    part
+}
+
+/// Text that may be FieldsV1.
+pub fn fields_v1(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let Ok(set) = FieldSet::from_fields_v1(text) else {
+        return;
+    };
+    let written = set.to_fields_v1();
+    let read = FieldSet::from_fields_v1(&written).unwrap();
+    assert_eq!(read.to_fields_v1(), written);
+    for row in super::ROWS.iter() {
+        let of = ValueType::of_objects(row.object_type);
+        let named = of.with_named_fields(&set);
+        assert!(set.is_subset(&named));
+        of.reconciled(&set);
+    }
+}
