@@ -518,6 +518,25 @@ async fn explains(_daemon: Daemon, kubectl: Kubectl) {
             assert!(found, "{path}: {line}: {told}");
         }
     }
+    // API-43: what is said of types and fields. kubectl breaks lines where it likes.
+    for (path, text) in [
+        (
+            "pods",
+            "Pod is a collection of containers that can run on a host.",
+        ),
+        ("pod.spec.containers.image", "Container image name."),
+        ("deployments.spec", "Number of desired pods."),
+        (
+            "services.spec.ports",
+            "The port that will be exposed by this service.",
+        ),
+        ("service.metadata.labels", "organize and categorize"),
+        ("lease", "Lease defines a lease concept."),
+    ] {
+        let told = kubectl.ok(&["explain", path]).await;
+        let told: Vec<&str> = told.split_whitespace().collect();
+        assert!(told.join(" ").contains(text), "{path}: {told:?}");
+    }
     for kind in [
         "configmaps",
         "deployments",

@@ -39,11 +39,25 @@ fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
 }
 
 /// The folders with the sources of the product, one for each crate.
-pub const CRATES: [&str; 4] = ["src", "actors/src", "api/src", "kinds/src"];
+pub const CRATES: [&str; 5] = [
+    "src",
+    "actors/src",
+    "api/src",
+    "descriptions/src",
+    "kinds/src",
+];
 
 /// The folders of everything that people write.
-pub const FOLDERS: [&str; 8] = [
-    "src", "actors", "api", "kinds", "tests", "config", "docs", ".ci",
+pub const FOLDERS: [&str; 9] = [
+    "src",
+    "actors",
+    "api",
+    "descriptions",
+    "kinds",
+    "tests",
+    "config",
+    "docs",
+    ".ci",
 ];
 
 /// The sources of all crates.
@@ -56,7 +70,7 @@ pub fn whole_product() -> Vec<Source> {
 pub fn place_of(module: &str) -> PathBuf {
     let (first, rest) = module.split_once("::").unwrap_or((module, ""));
     let (folder, rest) = match first {
-        "actors" | "api" | "kinds" => (format!("{first}/src"), rest),
+        "actors" | "api" | "descriptions" | "kinds" => (format!("{first}/src"), rest),
         _ => ("src".to_owned(), module),
     };
     root().join(folder).join(rest.replace("::", "/"))

@@ -18,7 +18,7 @@ pub use model::{
 use std::sync::LazyLock;
 
 pub use notation::NotationError;
-pub use openapi::{Names, OpenApiVersion};
+pub use openapi::{Description, Names, OpenApiVersion, Part};
 
 /// The types of `meta.v1`, of which all objects have parts.
 pub const META: &str = include_str!("meta.v1.txt");

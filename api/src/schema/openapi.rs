@@ -1,6 +1,8 @@
 //! OpenAPI schemas of types (API-43, API-44).
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +17,7 @@ pub enum OpenApiVersion {
     V3,
 }
 
-/// How a document names and refers to types.
+/// How a document names types, refers to them, and describes them.
 pub trait Names {
     /// The format of the document.
     fn version(&self) -> OpenApiVersion;
@@ -25,56 +27,86 @@ pub trait Names {
 
     /// A bare reference to the schema of this name.
     fn reference(&self, name: &str) -> Value;
+
+    /// What is said of the type whose schema has this name.
+    fn description(&self, schema: &str) -> Box<dyn Description + '_>;
+}
+
+/// What is said of a type.
+pub trait Description {
+    /// Of the type itself.
+    fn of_type(&self) -> Option<Cow<'_, str>>;
+
+    /// Of a field, by its name in JSON.
+    fn of_field(&self, name: &str) -> Option<Cow<'_, str>>;
+}
+
+/// A type that has a schema of its own in documents.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'s> {
+    /// A struct.
+    Struct(&'s Struct),
+    /// Another type.
+    Plain(&'s Type),
 }
 
 impl Schema {
-    /// Adds the schemas of a struct and of all that it consists of, by their names in the document.
-    /// What is there already is left as it is.
-    pub fn add_openapi(&self, id: StructId, names: &dyn Names, schemas: &mut Map<String, Value>) {
+    /// Adds what is made of a struct, and of all that it consists of, by the names of their
+    /// schemas. What is there already is left as it is.
+    pub fn add_parts<'s, T>(
+        &'s self,
+        id: StructId,
+        names: &dyn Names,
+        parts: &mut BTreeMap<String, T>,
+        make: impl Fn(Part<'s>) -> T,
+    ) {
         let mut todo = vec![id];
-        let mut seen = HashSet::new();
         while let Some(id) = todo.pop() {
             let Some(of) = self.get(id) else { continue };
             let name = names.name(&of.package, &of.name);
-            if !seen.insert(id) || schemas.contains_key(&name) {
+            if parts.contains_key(&name) {
                 continue;
             }
-            schemas.insert(name, self.openapi(of, names));
+            parts.insert(name, make(Part::Struct(of)));
             for field in of.fields() {
-                self.add_parts(&field.of, names, schemas, &mut todo);
-            }
-        }
-    }
-
-    /// Adds the structs of a type to what is to be done, and the schemas of types that are none.
-    fn add_parts(
-        &self,
-        of: &Type,
-        names: &dyn Names,
-        schemas: &mut Map<String, Value>,
-        todo: &mut Vec<StructId>,
-    ) {
-        match &of.shape {
-            Shape::List(inner) | Shape::Map(inner) => self.add_parts(inner, names, schemas, todo),
-            Shape::Struct(id) => todo.push(*id),
-            Shape::Scalar(_) | Shape::Object | Shape::Any => {
-                if let Some((package, name)) = of.schema_name {
-                    let schema = of_its_own(of, names.version());
-                    schemas.insert(names.name(package, name), schema);
+                match part(&field.of) {
+                    Found::Struct(id) => todo.push(id),
+                    Found::Plain(of, package, name) => {
+                        parts.insert(names.name(package, name), make(Part::Plain(of)));
+                    }
+                    Found::Nothing => {}
                 }
             }
         }
     }
 
-    fn openapi(&self, of: &Struct, names: &dyn Names) -> Value {
+    /// The schema of a part, which has this name.
+    pub fn openapi(&self, name: &str, part: Part<'_>, names: &dyn Names) -> Value {
+        let description = names.description(name);
+        let mut schema = match part {
+            Part::Struct(of) => self.of_struct(of, &*description, names),
+            Part::Plain(of) => of_its_own(of, names.version()),
+        };
+        if let Some(text) = description.of_type() {
+            schema["description"] = text.into();
+        }
+        schema
+    }
+
+    fn of_struct(&self, of: &Struct, description: &dyn Description, names: &dyn Names) -> Value {
         let mut properties = Map::new();
         if of.kind.is_some() {
             for name in ["apiVersion", "kind"] {
-                properties.insert(name.to_owned(), json!({"type": "string"}));
+                let mut schema = json!({"type": "string"});
+                if let Some(text) = description.of_field(name) {
+                    schema["description"] = text.into();
+                }
+                properties.insert(name.to_owned(), schema);
             }
         }
         for field in of.fields() {
-            properties.insert(field.name.clone(), self.field(field, names));
+            let text = description.of_field(&field.name);
+            properties.insert(field.name.clone(), self.field(field, text, names));
         }
         let mut schema = json!({"type": "object"});
         if !properties.is_empty() {
@@ -101,12 +133,15 @@ impl Schema {
         schema
     }
 
-    fn field(&self, field: &Field, names: &dyn Names) -> Value {
+    fn field(&self, field: &Field, text: Option<Cow<'_, str>>, names: &dyn Names) -> Value {
         let mut schema = self.of_type(&field.of, names);
         let mut more = Map::new();
         let mut say = |name: &str, value: Value| {
             more.insert(name.to_owned(), value);
         };
+        if let Some(text) = text {
+            say("description", with_values(text, &field.of).into());
+        }
         if let Some(is_atomic) = field.is_atomic {
             let map_type = if is_atomic { "atomic" } else { "granular" };
             say("x-kubernetes-map-type", map_type.into());
@@ -163,6 +198,37 @@ impl Schema {
         }
         schema
     }
+}
+
+/// What a type consists of and has a schema of its own.
+enum Found<'s> {
+    Struct(StructId),
+    /// Another type, with the package and the name of its schema.
+    Plain(&'s Type, &'static str, &'static str),
+    Nothing,
+}
+
+fn part(of: &Type) -> Found<'_> {
+    match (&of.shape, of.schema_name) {
+        (Shape::List(inner) | Shape::Map(inner), _) => part(inner),
+        (Shape::Struct(id), _) => Found::Struct(*id),
+        (_, Some((package, name))) => Found::Plain(of, package, name),
+        (_, None) => Found::Nothing,
+    }
+}
+
+/// A description with the values that a field can have.
+fn with_values<'t>(text: Cow<'t, str>, of: &Type) -> Cow<'t, str> {
+    if of.values.is_empty() {
+        return text;
+    }
+    let mut text = text.into_owned();
+    text.push_str("\n\nPossible enum values:");
+    for value in &of.values {
+        // Writing into memory can't fail.
+        let _ = write!(text, "\n - `\"{value}\"`");
+    }
+    text.into()
 }
 
 /// Which fields of a union are set, by their names in JSON and in Go.

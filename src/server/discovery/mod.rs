@@ -25,45 +25,45 @@ use crate::registry::catalog::{Group, GroupVersion, ServedResource};
 /// The media type of an aggregated response. Clients compare its parts (API-32).
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A document with a hash of its content.
-pub struct Tagged {
-    /// The document, as compact JSON or another form.
-    pub body: Bytes,
-    /// Its `ETag`, quotes included.
-    pub tag: HeaderValue,
-    /// The tag without quotes.
+/// What tells versions of a document from each other: the SHA-512 of its content (API-33, API-39).
+pub struct Tag {
+    /// The `ETag`, quotes included.
+    pub header: HeaderValue,
+    /// Without quotes.
     pub hash: String,
 }
 
-impl Tagged {
-    /// Tags a document with its SHA-512 (API-33, API-39).
-    pub fn new(body: Vec<u8>) -> Tagged {
-        let hash = Sha512::digest(&body)
+impl Tag {
+    /// The tag of a document.
+    pub fn of(body: &[u8]) -> Tag {
+        let hash = Sha512::digest(body)
             .iter()
             .map(|byte| format!("{byte:02X}"))
             .collect::<String>();
         // Hexadecimal digits and quotes are always valid in a header.
-        let tag = HeaderValue::from_str(&format!("\"{hash}\""))
+        let header = HeaderValue::from_str(&format!("\"{hash}\""))
             .unwrap_or_else(|_| HeaderValue::from_static("\"\""));
-        Tagged {
-            body: body.into(),
-            tag,
-            hash,
-        }
+        Tag { header, hash }
     }
 
     /// Whether the client already has the document.
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
-        headers.get(IF_NONE_MATCH) == Some(&self.tag)
+        headers.get(IF_NONE_MATCH) == Some(&self.header)
     }
 
     /// A 304 response without a body.
     pub fn not_modified(&self) -> Answer {
         let mut answer = Response::new(ResponseBody::Empty);
         *answer.status_mut() = StatusCode::NOT_MODIFIED;
-        answer.headers_mut().insert(ETAG, self.tag.clone());
+        answer.headers_mut().insert(ETAG, self.header.clone());
         answer
     }
+}
+
+/// A document as compact JSON, with its tag.
+struct Tagged {
+    body: Bytes,
+    tag: Tag,
 }
 
 /// All discovery documents.
@@ -160,14 +160,14 @@ impl Discovery {
         aggregated: &Tagged,
     ) -> Answer {
         let mut answer = match form.encoding.conversion {
-            Some(Conversion::AggregatedDiscovery) if aggregated.is_known(headers) => {
-                aggregated.not_modified()
+            Some(Conversion::AggregatedDiscovery) if aggregated.tag.is_known(headers) => {
+                aggregated.tag.not_modified()
             }
             Some(Conversion::AggregatedDiscovery) => {
                 let mut answer = respond::document(StatusCode::OK, form, aggregated.body.to_vec());
                 let headers = answer.headers_mut();
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
-                headers.insert(ETAG, aggregated.tag.clone());
+                headers.insert(ETAG, aggregated.tag.header.clone());
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
                 answer
             }
@@ -316,12 +316,16 @@ fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
-    Tagged::new(bytes(&json!({
+    let body = bytes(&json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
         "items": items,
-    })))
+    }));
+    Tagged {
+        tag: Tag::of(&body),
+        body: body.into(),
+    }
 }
 
 /// The kind of responses. An empty group and version mean those of the list (API-35).

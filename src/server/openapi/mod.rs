@@ -1,13 +1,14 @@
-//! OpenAPI documents (API-39 to API-46), with the schemas of all kinds. Built-in ones have no
-//! descriptions of their fields yet.
+//! OpenAPI documents (API-39 to API-46), with the schemas of all kinds and what is said of them.
 //!
 //! This folder owns the documents under `/openapi`. Resource definitions enter, and finished
 //! responses leave. It must not know objects, users or connections.
 //!
 //! [`schemas`] and [`operations`] describe the API once. `v2` and `v3` write it in the two formats,
-//! and `protobuf` packs the first for clients that ask for protobuf. All documents are made at the
-//! first request, so a daemon without kubectl clients never makes them.
+//! and `protobuf` packs the first for clients that ask for protobuf. Documents take several MB, so
+//! they are written when they are asked for. Of each the hash is kept, and what clients that take
+//! gzip were sent ([`document`]).
 
+mod document;
 mod operations;
 mod protobuf;
 mod schemas;
@@ -15,58 +16,67 @@ mod schemas;
 mod tests;
 mod v2;
 mod v3;
+mod writing;
 
+use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, ETAG, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY,
-};
+use descriptions::{Descriptions, Table};
+use http::header::{ACCEPT, CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::body::ResponseBody;
-use super::discovery::Tagged;
-use super::gzip;
 use super::respond::{self, Answer, Form};
 use crate::api::options::Query;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::clock;
+use document::Document;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// The name that clients up to 1.23 use. The response has the new name.
 const PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// Longer documents are compressed if the client accepts it (API-65).
-const GZIP_BYTES: usize = 1400;
-
 /// The documents of an API.
 pub struct OpenApi {
     definitions: Vec<Arc<ResourceDefinition>>,
-    documents: OnceLock<Documents>,
+    v2: Document,
+    v2_protobuf: Document,
+    /// Keyed by the path of a group version: `api/v1`, `apis/apps/v1`.
+    v3: BTreeMap<String, V3>,
 }
 
-struct Documents {
-    v2: Tagged,
-    v2_protobuf: Tagged,
-    /// Keyed by the path of a group version: `api/v1`, `apis/apps/v1`.
-    v3: BTreeMap<String, Tagged>,
+/// The document of a group version.
+struct V3 {
+    /// Its resources.
+    definitions: Vec<Arc<ResourceDefinition>>,
+    document: Document,
 }
 
 impl OpenApi {
     /// Prepares the documents of these resources.
     pub fn new(definitions: Vec<Arc<ResourceDefinition>>) -> OpenApi {
+        let mut v3 = BTreeMap::new();
+        for definition in &definitions {
+            let key = match definition.group.as_str() {
+                "" => format!("api/{}", definition.version),
+                group => format!("apis/{group}/{}", definition.version),
+            };
+            let of_version = v3.entry(key).or_insert_with(|| V3 {
+                definitions: Vec::new(),
+                document: Document::default(),
+            });
+            of_version.definitions.push(definition.clone());
+        }
         OpenApi {
             definitions,
-            documents: OnceLock::new(),
+            v2: Document::default(),
+            v2_protobuf: Document::default(),
+            v3,
         }
-    }
-
-    fn documents(&self) -> &Documents {
-        self.documents
-            .get_or_init(|| Documents::of(&self.definitions))
     }
 
     /// `/openapi/v2`, in the form that the client prefers (API-39).
@@ -74,19 +84,31 @@ impl OpenApi {
     /// # Errors
     /// 406
     pub fn v2(&self, headers: &HeaderMap) -> Result<Answer, Box<Status>> {
-        let documents = self.documents();
-        let (document, media_type) = match preferred(headers) {
-            Some(PROTOBUF) => (&documents.v2_protobuf, PROTOBUF),
-            Some(_) => (&documents.v2, JSON),
+        let (document, media_type, write): (_, _, WriteV2) = match preferred(headers) {
+            Some(PROTOBUF) => (&self.v2_protobuf, PROTOBUF, protobuf::document),
+            Some(_) => (&self.v2, JSON, v2::document),
             None => return Err(Box::new(Status::not_acceptable(&[JSON, PROTOBUF]))),
         };
-        Ok(tagged(document, media_type, headers))
+        let write = || {
+            write(
+                &borrowed(&self.definitions),
+                &Table::unpack().descriptions(),
+            )
+        };
+        let known = document.tag(write);
+        Ok(document.answer(known, write, media_type, headers))
     }
 
     /// `/openapi/v3`: the list of documents (API-40).
     pub fn v3_index(&self, form: &Form) -> Answer {
-        let paths = self.documents().v3.iter().map(|(key, document)| {
-            let url = json!({"serverRelativeURL": url(key, &document.hash)});
+        // Documents are written for their hashes, if they have none yet.
+        let table = LazyCell::new(Table::unpack);
+        let descriptions = LazyCell::new(|| table.descriptions());
+        let writer = LazyCell::new(|| RefCell::new(v3::Writer::new(&descriptions)));
+        let paths = self.v3.iter().map(|(key, of)| {
+            let write = || writer.borrow_mut().document(&borrowed(&of.definitions));
+            let (tag, _) = of.document.tag(write);
+            let url = json!({"serverRelativeURL": url(key, &tag.hash)});
             (key.clone(), url)
         });
         let paths: Map<String, Value> = paths.collect();
@@ -96,11 +118,20 @@ impl OpenApi {
 
     /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
     pub fn v3(&self, key: &str, query: &Query, headers: &HeaderMap) -> Option<Answer> {
-        let document = self.documents().v3.get(key)?;
+        let V3 {
+            definitions,
+            document,
+        } = self.v3.get(key)?;
+        let write = || {
+            let table = Table::unpack();
+            v3::Writer::new(&table.descriptions()).document(&borrowed(definitions))
+        };
+        let (tag, written) = document.tag(write);
+        let in_full = |written| document.answer((tag, written), write, JSON, headers);
         let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
-            None => tagged(document, JSON, headers),
-            Some(hash) if hash == document.hash => {
-                let mut answer = tagged(document, JSON, headers);
+            None => in_full(written),
+            Some(hash) if hash == tag.hash => {
+                let mut answer = in_full(written);
                 let immutable = HeaderValue::from_static("public, immutable");
                 answer.headers_mut().insert(CACHE_CONTROL, immutable);
                 answer.headers_mut().insert(EXPIRES, in_a_year());
@@ -109,7 +140,7 @@ impl OpenApi {
             Some(_) => {
                 let mut answer = Response::new(ResponseBody::Empty);
                 *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
-                if let Ok(place) = HeaderValue::from_str(&url(key, &document.hash)) {
+                if let Ok(place) = HeaderValue::from_str(&url(key, &tag.hash)) {
                     answer.headers_mut().insert(LOCATION, place);
                 }
                 answer
@@ -121,55 +152,15 @@ impl OpenApi {
     }
 }
 
-impl Documents {
-    fn of(definitions: &[Arc<ResourceDefinition>]) -> Documents {
-        let definitions: Vec<&ResourceDefinition> = definitions.iter().map(|d| &**d).collect();
-        let v2 = v2::document(&definitions);
-        let keys = definitions.iter();
-        let mut keys: Vec<(&str, &str)> = keys
-            .map(|d| (d.group.as_str(), d.version.as_str()))
-            .collect();
-        keys.dedup();
-        let v3 = keys.into_iter().map(|(group, version)| {
-            let of_version: Vec<&ResourceDefinition> = definitions
-                .iter()
-                .copied()
-                .filter(|d| (d.group.as_str(), d.version.as_str()) == (group, version))
-                .collect();
-            let document = v3::document(&of_version).to_string().into_bytes();
-            let key = match group {
-                "" => format!("api/{version}"),
-                _ => format!("apis/{group}/{version}"),
-            };
-            (key, Tagged::new(document))
-        });
-        Documents {
-            v2_protobuf: Tagged::new(protobuf::document(&v2)),
-            v2: Tagged::new(v2.to_string().into_bytes()),
-            v3: v3.collect(),
-        }
-    }
+/// Writes a form of the v2 document.
+type WriteV2 = fn(&[&ResourceDefinition], &Descriptions<'_>) -> Vec<u8>;
+
+fn borrowed(definitions: &[Arc<ResourceDefinition>]) -> Vec<&ResourceDefinition> {
+    definitions.iter().map(|definition| &**definition).collect()
 }
 
 fn url(key: &str, hash: &str) -> String {
     format!("/openapi/v3/{key}?hash={hash}")
-}
-
-/// The document, or 304 if the client already has it.
-fn tagged(document: &Tagged, media_type: &'static str, headers: &HeaderMap) -> Answer {
-    let mut answer = if document.is_known(headers) {
-        document.not_modified()
-    } else if gzip::is_accepted(headers) && document.body.len() > GZIP_BYTES {
-        let packed = gzip::compressed(&document.body);
-        let answer = respond::answer(StatusCode::OK, media_type, packed.into());
-        respond::with_header(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip"))
-    } else {
-        respond::answer(StatusCode::OK, media_type, document.body.clone())
-    };
-    let headers = answer.headers_mut();
-    headers.insert(ETAG, document.tag.clone());
-    headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-    answer
 }
 
 /// The first requested form of the v2 document that exists (API-39).

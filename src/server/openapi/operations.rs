@@ -1,5 +1,7 @@
 //! Paths and their operations, independent of the document format (API-42, API-45, API-46).
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::schemas;
@@ -130,27 +132,27 @@ const LIST: [Parameter; 11] = [
 const BODIES: &[&str] = &negotiation::BODIES;
 const PATCHES: &[&str] = &[JSON_PATCH, MERGE_PATCH];
 
-/// The paths of all these resources. Two functions write parameters and operations in the format of
-/// the document.
-pub(super) fn paths(
-    definitions: &[&ResourceDefinition],
+/// The paths of all these resources, by their templates.
+pub(super) fn paths<'d>(definitions: &[&'d ResourceDefinition]) -> BTreeMap<String, Path<'d>> {
+    let paths = definitions.iter().flat_map(|definition| of(definition));
+    paths.map(|path| (path.template.clone(), path)).collect()
+}
+
+/// A path in the format of a document. Two functions write parameters and operations in it.
+pub(super) fn item(
+    path: &Path<'_>,
     parameter: fn(&Parameter) -> Value,
     written: fn(&Operation<'_>) -> Value,
-) -> Map<String, Value> {
-    let paths = definitions.iter().flat_map(|definition| of(definition));
-    paths
-        .map(|path| {
-            let mut item = Map::new();
-            if !path.parameters.is_empty() {
-                let parameters = path.parameters.iter().map(parameter).collect();
-                item.insert("parameters".to_owned(), parameters);
-            }
-            for operation in &path.operations {
-                item.insert(operation.method.to_owned(), written(operation));
-            }
-            (path.template, Value::Object(item))
-        })
-        .collect()
+) -> Value {
+    let mut item = Map::new();
+    if !path.parameters.is_empty() {
+        let parameters = path.parameters.iter().map(parameter).collect();
+        item.insert("parameters".to_owned(), parameters);
+    }
+    for operation in &path.operations {
+        item.insert(operation.method.to_owned(), written(operation));
+    }
+    Value::Object(item)
 }
 
 /// All paths of a resource.
@@ -275,21 +277,17 @@ fn operation<'d>(
     let one = || schemas::name(definition);
     let status = || schemas::meta_name("Status");
     let options = Some(schemas::meta_name("DeleteOptions"));
-    let (method, prefix, action, does) = match verb {
-        Verb::Get => ("get", "read", "get", "Reads an object"),
-        Verb::List => ("get", "list", "list", "Lists or watches objects"),
-        Verb::Create => ("post", "create", "post", "Stores a new object"),
-        Verb::Update => ("put", "replace", "put", "Replaces an object"),
-        Verb::Patch => ("patch", "patch", "patch", "Changes an object"),
-        Verb::Delete => ("delete", "delete", "delete", "Deletes an object"),
-        Verb::DeleteCollection => (
-            "delete",
-            "deleteCollection",
-            "deletecollection",
-            "Deletes objects",
-        ),
+    let (method, prefix, action) = match verb {
+        Verb::Get => ("get", "read", "get"),
+        Verb::List => ("get", "list", "list"),
+        Verb::Create => ("post", "create", "post"),
+        Verb::Update => ("put", "replace", "put"),
+        Verb::Patch => ("patch", "patch", "patch"),
+        Verb::Delete => ("delete", "delete", "delete"),
+        Verb::DeleteCollection => ("delete", "deleteCollection", "deletecollection"),
         Verb::Connect | Verb::Watch => return None,
     };
+    let description = description(verb, &definition.kind, subresource);
     let (parameters, body, answers): (Vec<Parameter>, _, _) = match verb {
         Verb::Get => (vec![PRETTY, RESOURCE_VERSION], None, (200, one())),
         Verb::List => (LIST.to_vec(), None, (200, schemas::list_name(definition))),
@@ -318,10 +316,40 @@ fn operation<'d>(
         method,
         id: format!("{prefix}{group}{version}{namespaced}{kind}{sub}"),
         action,
-        description: format!("{does} of the kind {kind}."),
+        description,
         parameters,
         body,
         answers,
         definition,
     })
+}
+
+/// What an operation does, in the words of kube-apiserver.
+fn description(verb: Verb, kind: &str, subresource: &str) -> String {
+    let specified = match subresource {
+        "" => format!("the specified {kind}"),
+        _ => format!("{subresource} of the specified {kind}"),
+    };
+    match verb {
+        Verb::Get => format!("read {specified}"),
+        Verb::Update => format!("replace {specified}"),
+        Verb::Patch => format!("partially update {specified}"),
+        Verb::Create if subresource.is_empty() => format!("create {}{kind}", article(kind)),
+        Verb::Create => format!("create {subresource} of {}{kind}", article(kind)),
+        Verb::Delete => format!("delete {}{kind}", article(kind)),
+        Verb::DeleteCollection => format!("delete collection of {kind}"),
+        Verb::List => format!("list or watch objects of kind {kind}"),
+        Verb::Connect | Verb::Watch => String::new(),
+    }
+}
+
+/// The article before a kind, with the space between them. Plurals have none.
+fn article(kind: &str) -> &'static str {
+    if kind.ends_with('s') && !kind.ends_with("ss") {
+        return "";
+    }
+    match kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+        true => "an ",
+        false => "a ",
+    }
 }

@@ -1,8 +1,12 @@
 //! The v2 document as the protobuf message `openapi.v2.Document` of gnostic, which older clients
 //! prefer (API-39). It packs only what [`super::v2`] writes.
 
+use descriptions::Descriptions;
 use prost::encoding::{self, WireType, encode_key, encode_varint};
 use serde_json::{Map, Value};
+
+use super::{operations, schemas, v2};
+use crate::api::resource::ResourceDefinition;
 
 /// A message that is being written.
 #[derive(Default)]
@@ -40,11 +44,16 @@ impl Message {
     /// Writes each member as a message with its name and the result of `pack` for its value.
     fn named(&mut self, field: u32, members: Option<&Value>, pack: impl Fn(&Value) -> Message) {
         for (name, value) in members.and_then(Value::as_object).into_iter().flatten() {
-            let mut named = Message::default();
-            named.bytes(1, name.as_bytes());
-            named.message(2, pack(value));
-            self.message(field, named);
+            self.entry(field, name, pack(value));
         }
+    }
+
+    /// Writes a message with a name.
+    fn entry(&mut self, field: u32, name: &str, message: Message) {
+        let mut named = Message::default();
+        named.bytes(1, name.as_bytes());
+        named.message(2, message);
+        self.message(field, named);
     }
 
     /// Writes members whose names begin with `x-` as YAML.
@@ -69,29 +78,38 @@ fn within(field: u32, message: Message) -> Message {
     outer
 }
 
-/// Packs a v2 document.
-pub(super) fn document(document: &Value) -> Vec<u8> {
+/// The v2 document about all resources.
+pub(super) fn document(
+    definitions: &[&ResourceDefinition],
+    descriptions: &Descriptions<'_>,
+) -> Vec<u8> {
+    let words = v2::words(descriptions);
+    let rest = v2::rest();
     let mut packed = Message::default();
-    packed.text(1, document.get("swagger"));
-    if let Some(given) = document.get("info") {
+    packed.text(1, rest.get("swagger"));
+    if let Some(given) = rest.get("info") {
         let mut info = Message::default();
         info.text(1, given.get("title"));
         info.text(2, given.get("version"));
         packed.message(2, info);
     }
     let mut paths = Message::default();
-    paths.named(2, document.get("paths"), path);
+    for (template, of) in operations::paths(definitions) {
+        paths.entry(2, &template, path(&v2::item(&of)));
+    }
     packed.message(8, paths);
-    let mut definitions = Message::default();
-    definitions.named(1, document.get("definitions"), schema);
-    packed.message(9, definitions);
-    for given in items(document.get("security")) {
+    let mut types = Message::default();
+    for (name, source) in schemas::all(definitions, &words) {
+        types.entry(1, &name, schema(&source.schema(&name, &words)));
+    }
+    packed.message(9, types);
+    for given in items(rest.get("security")) {
         let mut requirement = Message::default();
         requirement.named(1, Some(given), |_| Message::default());
         packed.message(12, requirement);
     }
     let mut security = Message::default();
-    security.named(1, document.get("securityDefinitions"), api_key);
+    security.named(1, rest.get("securityDefinitions"), api_key);
     packed.message(13, security);
     packed.0
 }

@@ -1,6 +1,6 @@
 use std::io::Read;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 
 use super::*;
 use crate::kinds::definitions::built_in;
@@ -271,18 +271,23 @@ fn documents_of_versions_are_found_by_hash_api_40_and_41() {
     );
 }
 
-/// The schemas of kube-apiserver 1.36 in OpenAPI 3.0, without descriptions.
-fn recorded() -> Map<String, Value> {
-    let packed = include_bytes!("../../../tests/fixtures/kube-apiserver-1.36-schemas.json.gz");
+/// What was recorded of kube-apiserver 1.36.
+fn recorded(packed: &[u8]) -> Map<String, Value> {
     let mut text = String::new();
-    flate2::read::GzDecoder::new(packed.as_slice())
+    flate2::read::GzDecoder::new(packed)
         .read_to_string(&mut text)
         .expect("gzip");
-    serde_json::from_str(&text).expect("schemas")
+    serde_json::from_str(&text).expect("an object")
 }
 
-/// A reference that is wrapped as one that is not. Kubernetes wraps those of fields that it
-/// describes.
+/// Its schemas in OpenAPI 3.0, without descriptions.
+const SCHEMAS: &[u8] =
+    include_bytes!("../../../tests/fixtures/kube-apiserver-1.36-schemas.json.gz");
+
+/// Hashes of its descriptions (`tools/facts/texts.py`).
+const TEXTS: &[u8] = include_bytes!("../../../tests/fixtures/kube-apiserver-1.36-texts.json.gz");
+
+/// A schema without descriptions, and with references that are not wrapped.
 fn unwrapped(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -290,6 +295,9 @@ fn unwrapped(value: Value) -> Value {
                 .into_iter()
                 .map(|(name, value)| (name, unwrapped(value)))
                 .collect();
+            if members.get("description").is_some_and(Value::is_string) {
+                members.remove("description");
+            }
             if let Some(Value::Array(mut one)) = members.remove("allOf") {
                 let reference = one.pop().expect("a reference");
                 members.insert("$ref".to_owned(), reference["$ref"].clone());
@@ -305,15 +313,24 @@ fn unwrapped(value: Value) -> Value {
 #[test]
 fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
     use crate::kinds::types::TYPES;
-    let references = schemas::References {
-        place: "#/components/schemas/",
-        wraps: true,
+    let table = Table::unpack();
+    let words = schemas::Words {
+        references: schemas::References {
+            place: "#/components/schemas/",
+            wraps: true,
+        },
+        descriptions: &table.descriptions(),
     };
-    let mut own = Map::new();
+    let mut parts = BTreeMap::new();
     for of in TYPES.structs() {
         let id = TYPES.find(&format!("{}.{}", of.package, of.name));
-        TYPES.add_openapi(id.expect("itself"), &references, &mut own);
+        TYPES.add_parts(id.expect("itself"), &words, &mut parts, |part| part);
     }
+    let own = parts.into_iter().map(|(name, part)| {
+        let schema = TYPES.openapi(&name, part, &words);
+        (name, schema)
+    });
+    let mut own: Map<String, Value> = own.collect();
     // No operation here names these.
     let unused = [
         "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
@@ -321,7 +338,7 @@ fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
         "io.k8s.apimachinery.pkg.version.Info",
     ];
     let mut faults = Vec::new();
-    let expected = recorded().into_iter();
+    let expected = recorded(SCHEMAS).into_iter();
     for (name, expected) in expected.filter(|(name, _)| !unused.contains(&name.as_str())) {
         match own.remove(&name) {
             None => faults.push(format!("{name} is missing")),
@@ -346,4 +363,51 @@ fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
         faults.len(),
         faults.join("\n")
     );
+}
+
+/// Lists have words of their own, because k8s-openapi has none of them.
+#[test]
+fn types_fields_and_operations_are_described_as_kubernetes_describes_them_api_43() {
+    use sha2::{Digest, Sha256};
+    let digest = |text: &str| {
+        let text = text.split("\n\nPossible enum values:").next();
+        let hash = Sha256::digest(text.expect("a text"));
+        hash[..4]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let texts = Value::Object(recorded(TEXTS));
+    let own = json(openapi().v2(&HeaderMap::new()).expect("json"));
+    let (mut equal, mut own_words, mut faults) = (0, 0, Vec::new());
+    for (name, schema) in own["definitions"].as_object().expect("schemas") {
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let types = [("", schema)].into_iter();
+        for (field, of) in types.chain(properties.map(|(field, of)| (field.as_str(), of))) {
+            let text = of["description"].as_str();
+            match (text, texts["schemas"][name][field].as_str()) {
+                (Some(text), Some(recorded)) if digest(text) == recorded => equal += 1,
+                (Some(_), _) if name.ends_with("List") => own_words += 1,
+                (None, None) => {}
+                (text, _) => faults.push(format!("{name} {field}: {text:?}")),
+            }
+        }
+    }
+    for (path, item) in own["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            let text = operation["description"].as_str();
+            let recorded = &texts["operations"][format!("{method} {path}")];
+            if method != "parameters" && text.map(digest).as_deref() != recorded.as_str() {
+                faults.push(format!("{method} {path}: {text:?}"));
+            }
+        }
+    }
+    println!("{equal} texts of types and fields are equal, {own_words} are our own");
+    assert!(
+        faults.is_empty(),
+        "{}:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+    assert!(equal > 2000 && own_words < 200);
 }

@@ -1,9 +1,11 @@
 //! Swagger 2.0 (API-39).
 
+use descriptions::Descriptions;
 use serde_json::{Value, json};
 
-use super::operations::{self, Operation, Parameter};
-use super::schemas::{self, References};
+use super::operations::{self, Operation, Parameter, Path};
+use super::schemas::{self, References, Words};
+use super::writing::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::server::encoding::MediaTypeRef;
 
@@ -12,13 +14,19 @@ const REFERENCES: References = References {
     wraps: false,
 };
 
-/// The document about all resources.
-pub(super) fn document(definitions: &[&ResourceDefinition]) -> Value {
+/// The schemas of the document are written with these.
+pub(super) fn words<'t>(descriptions: &'t Descriptions<'t>) -> Words<'t> {
+    Words {
+        references: REFERENCES,
+        descriptions,
+    }
+}
+
+/// The members of the document beside its paths and definitions.
+pub(super) fn rest() -> Value {
     json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.36.0"},
-        "paths": operations::paths(definitions, parameter, written),
-        "definitions": schemas::all(definitions, REFERENCES),
         "securityDefinitions": {
             "BearerToken": {
                 "type": "apiKey",
@@ -29,6 +37,36 @@ pub(super) fn document(definitions: &[&ResourceDefinition]) -> Value {
         },
         "security": [{"BearerToken": []}],
     })
+}
+
+/// A path of the document.
+pub(super) fn item(path: &Path<'_>) -> Value {
+    operations::item(path, parameter, written)
+}
+
+/// The document about all resources.
+pub(super) fn document(
+    definitions: &[&ResourceDefinition],
+    descriptions: &Descriptions<'_>,
+) -> Vec<u8> {
+    let words = words(descriptions);
+    let mut document = Vec::new();
+    Object::write(&mut document, |document| {
+        for (name, value) in rest().as_object().into_iter().flatten() {
+            document.value(name, value);
+        }
+        document.object("paths", |paths| {
+            for (template, path) in operations::paths(definitions) {
+                paths.value(&template, &item(&path));
+            }
+        });
+        document.object("definitions", |schemas| {
+            for (name, source) in schemas::all(definitions, &words) {
+                schemas.value(&name, &source.schema(&name, &words));
+            }
+        });
+    });
+    document
 }
 
 fn parameter(parameter: &Parameter) -> Value {

@@ -1,9 +1,13 @@
 //! OpenAPI 3.0, with one document per group version (API-41).
 
+use std::collections::HashMap;
+
+use descriptions::Descriptions;
 use serde_json::{Value, json};
 
 use super::operations::{self, Operation, Parameter};
-use super::schemas::{self, References};
+use super::schemas::{self, References, Words};
+use super::writing::{self, Object};
 use crate::api::resource::ResourceDefinition;
 use crate::server::encoding::MediaTypeRef;
 
@@ -12,22 +16,67 @@ const REFERENCES: References = References {
     wraps: true,
 };
 
-/// The document about the resources of one group version.
-pub(super) fn document(definitions: &[&ResourceDefinition]) -> Value {
+/// Writes documents. Most schemas are in several of them, and are made once.
+pub(super) struct Writer<'t> {
+    words: Words<'t>,
+    /// The JSON of schemas, by their names.
+    schemas: HashMap<String, Vec<u8>>,
+}
+
+impl<'t> Writer<'t> {
+    pub(super) fn new(descriptions: &'t Descriptions<'t>) -> Writer<'t> {
+        let words = Words {
+            references: REFERENCES,
+            descriptions,
+        };
+        Writer {
+            words,
+            schemas: HashMap::new(),
+        }
+    }
+
+    /// The document about the resources of one group version.
+    pub(super) fn document(&mut self, definitions: &[&ResourceDefinition]) -> Vec<u8> {
+        let mut document = Vec::new();
+        Object::write(&mut document, |document| {
+            document.value("openapi", &"3.0.0".into());
+            document.value(
+                "info",
+                &json!({"title": "Kubernetes", "version": "v1.36.0"}),
+            );
+            document.object("paths", |paths| {
+                for (template, path) in operations::paths(definitions) {
+                    let item = operations::item(&path, parameter, written);
+                    paths.value(&template, &item);
+                }
+            });
+            document.object("components", |components| {
+                components.object("schemas", |schemas| self.schemas(definitions, schemas));
+                components.value("securitySchemes", &security());
+            });
+        });
+        document
+    }
+
+    fn schemas(&mut self, definitions: &[&ResourceDefinition], schemas: &mut Object<'_>) {
+        for (name, source) in schemas::all(definitions, &self.words) {
+            let text = self.schemas.entry(name.clone()).or_insert_with(|| {
+                let mut text = Vec::new();
+                writing::json(&mut text, &source.schema(&name, &self.words));
+                text
+            });
+            schemas.text(&name, text);
+        }
+    }
+}
+
+fn security() -> Value {
     json!({
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "v1.36.0"},
-        "paths": operations::paths(definitions, parameter, written),
-        "components": {
-            "schemas": schemas::all(definitions, REFERENCES),
-            "securitySchemes": {
-                "BearerToken": {
-                    "type": "apiKey",
-                    "name": "authorization",
-                    "in": "header",
-                    "description": "A bearer token.",
-                },
-            },
+        "BearerToken": {
+            "type": "apiKey",
+            "name": "authorization",
+            "in": "header",
+            "description": "A bearer token.",
         },
     })
 }

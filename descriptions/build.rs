@@ -1,0 +1,113 @@
+//! Writes what k8s-openapi says of types and their fields into one compressed table.
+//!
+//! The texts are those of Kubernetes' own OpenAPI document. They are not in this repository:
+//! k8s-openapi has them in its JSON schemas, which its feature `schemars` compiles in. It is needed
+//! at build time alone, because it would make the daemon several times as large.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use k8s_openapi::api::{
+    admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
+    coordination, core, discovery, events, flowcontrol, networking, node, policy, rbac, resource,
+    scheduling, storage,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
+use k8s_openapi::apimachinery::pkg;
+use k8s_openapi::apimachinery::pkg::apis::meta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
+use schemars::generate::SchemaGenerator;
+
+/// Adds types of a module, and all types that they consist of.
+macro_rules! add {
+    ($to:ident, $group:ident::$version:ident: $($name:ident)+) => {
+        $($to.subschema_for::<$group::$version::$name>();)+
+    };
+}
+
+/// The schemas of every type that OpenAPI documents of Kubernetes 1.36 have.
+fn schemas() -> SchemaGenerator {
+    let mut to = SchemaGenerator::default();
+    add!(to, admissionregistration::v1:
+        MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration
+        ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+        ValidatingWebhookConfiguration);
+    add!(to, apps::v1: ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet);
+    add!(to, authentication::v1: SelfSubjectReview TokenRequest TokenReview);
+    add!(to, authorization::v1:
+        LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview
+        SubjectAccessReview);
+    add!(to, autoscaling::v1: HorizontalPodAutoscaler Scale);
+    add!(to, autoscaling::v2: HorizontalPodAutoscaler);
+    add!(to, batch::v1: CronJob Job);
+    add!(to, certificates::v1: CertificateSigningRequest);
+    add!(to, coordination::v1: Lease);
+    add!(to, core::v1:
+        Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace Node
+        PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicationController
+        ResourceQuota Secret Service ServiceAccount);
+    add!(to, discovery::v1: EndpointSlice);
+    add!(to, events::v1: Event);
+    add!(to, flowcontrol::v1: FlowSchema PriorityLevelConfiguration);
+    add!(to, networking::v1: IPAddress Ingress IngressClass NetworkPolicy ServiceCIDR);
+    add!(to, node::v1: RuntimeClass);
+    add!(to, policy::v1: Eviction PodDisruptionBudget);
+    add!(to, rbac::v1: ClusterRole ClusterRoleBinding Role RoleBinding);
+    add!(to, resource::v1: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice);
+    add!(to, scheduling::v1: PriorityClass);
+    add!(to, storage::v1:
+        CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment
+        VolumeAttributesClass);
+    add!(to, apiextensions::v1: CustomResourceDefinition);
+    add!(to, apiregistration::v1: APIService);
+    add!(to, meta::v1:
+        APIGroupList APIResourceList APIVersions DeleteOptions ListMeta Patch Status);
+    add!(to, pkg::version: Info);
+    to
+}
+
+/// Lines of a record for each type: its name, its description, then name and description of each
+/// field. `src/lib.rs` reads them. Texts have line ends of their own, so control characters that
+/// no text has stand between them.
+fn table(schemas: &SchemaGenerator) -> Result<String, String> {
+    let mut types: Vec<_> = schemas.definitions().iter().collect();
+    types.sort_unstable_by_key(|(name, _)| *name);
+    let mut table = String::new();
+    for (name, schema) in types {
+        let description = |schema: &serde_json::Value| {
+            let text = schema.get("description").and_then(|text| text.as_str());
+            text.unwrap_or_default().to_owned()
+        };
+        let mut record = vec![name.clone(), description(schema)];
+        let fields = schema
+            .get("properties")
+            .and_then(|fields| fields.as_object());
+        let mut fields: Vec<_> = fields.into_iter().flatten().collect();
+        fields.sort_unstable_by_key(|(name, _)| *name);
+        for (field, schema) in fields {
+            let text = description(schema);
+            if !text.is_empty() {
+                record.extend([field.clone(), text]);
+            }
+        }
+        if record.iter().any(|text| text.contains(['\x1e', '\x1f'])) {
+            return Err(format!("a text of {name} has a control character"));
+        }
+        table.push_str(&record.join("\x1f"));
+        table.push('\x1e');
+    }
+    Ok(table)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let folder = std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(table(&schemas())?.as_bytes())?;
+    let path = PathBuf::from(folder).join("descriptions");
+    std::fs::write(path, packed.finish()?)?;
+    Ok(())
+}
