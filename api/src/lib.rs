@@ -6,6 +6,7 @@
 //! its input and safe for hostile input: depth, aliases, operations, sizes and repeated text are
 //! limited. This folder must not know I/O, async code or state.
 
+pub mod cel;
 pub mod continuation;
 pub mod decode;
 pub mod document_paths;

@@ -486,3 +486,26 @@ fn number_value(number: f64) -> Value {
         false => Value::from(number),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Many values beside many alternatives take a bounded time (CRD-13).
+    #[test]
+    fn what_would_take_hours_is_refused() {
+        let mut never = vec![json!({"maximum": -1}); 5000];
+        never.push(json!({"minimum": 0}));
+        let schema = Structural::read(&json!({
+            "type": "array", "items": {"type": "integer", "anyOf": never},
+        }));
+        let value = json!(vec![1; 100_000]);
+        let faults = validate_value(&value, &schema);
+        assert_eq!(faults.len(), 1);
+        let schema = Structural::read(&json!({"type": "string", "pattern": "(a?){900}b$"}));
+        let value = json!("a".repeat(2_000_000));
+        assert_eq!(validate_value(&value, &schema).len(), 1);
+    }
+}

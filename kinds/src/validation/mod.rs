@@ -18,6 +18,7 @@ pub mod counts;
 pub mod disruption;
 pub mod endpoints;
 pub mod events;
+pub mod expressions;
 pub mod flowcontrol;
 pub mod formats;
 pub mod internal;

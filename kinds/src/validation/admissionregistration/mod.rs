@@ -22,10 +22,12 @@ pub use webhooks::{
     validate_validatingwebhookconfiguration_update,
 };
 
+use api::cel::Environment;
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 use api::names;
 
+use super::expressions::validate_condition;
 use super::{Faults, texts};
 
 const MAX_CONDITIONS: usize = 64;
@@ -34,7 +36,11 @@ const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 
 /// The faults of the conditions under which a webhook or a policy is asked.
-fn validate_match_conditions(conditions: &Field<'_>, faults: &mut Faults) {
+fn validate_match_conditions(
+    conditions: &Field<'_>,
+    environment: &Environment,
+    faults: &mut Faults,
+) {
     if conditions.len() > MAX_CONDITIONS {
         faults.push(FieldError::new(
             FieldErrorKind::TooMany,
@@ -51,6 +57,8 @@ fn validate_match_conditions(conditions: &Field<'_>, faults: &mut Faults) {
         let expression = condition.member("expression");
         if expression.text().trim().is_empty() {
             faults.push(expression.required(""));
+        } else if index < MAX_CONDITIONS {
+            validate_condition(&expression, environment, faults);
         }
         let name = condition.member("name");
         texts::require_valid(&name, names::qualified_name, faults);
@@ -100,6 +108,33 @@ mod tests {
                 defaults: Some(defaults::mutatingadmissionpolicybinding),
                 create: validate_mutatingadmissionpolicybinding,
                 update: Some(validate_mutatingadmissionpolicybinding_update),
+            },
+        });
+    }
+
+    #[test]
+    fn answers_to_expressions_are_those_of_kube_apiserver() {
+        let cases = include_str!("../../../recorded/expressions.json");
+        check(cases, |path| match path.rsplit('/').next() {
+            Some("validatingadmissionpolicies") => Functions {
+                defaults: Some(defaults::validatingadmissionpolicy),
+                create: validate_validatingadmissionpolicy,
+                update: None,
+            },
+            Some("mutatingadmissionpolicies") => Functions {
+                defaults: Some(defaults::mutatingadmissionpolicy),
+                create: validate_mutatingadmissionpolicy,
+                update: None,
+            },
+            Some("validatingwebhookconfigurations") => Functions {
+                defaults: Some(defaults::validatingwebhookconfiguration),
+                create: validate_validatingwebhookconfiguration,
+                update: None,
+            },
+            _ => Functions {
+                defaults: Some(defaults::mutatingwebhookconfiguration),
+                create: validate_mutatingwebhookconfiguration,
+                update: None,
             },
         });
     }

@@ -1,5 +1,6 @@
 //! What is refused of policies.
 
+use api::cel::Type;
 use api::field::Field;
 use api::field_error::FieldError;
 use api::names;
@@ -8,6 +9,7 @@ use api::object::Object;
 use super::rules::{validate_match_resources, validate_mutated_operations};
 use super::{FAILURE_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
 use crate::validation::conditions::validate_conditions;
+use crate::validation::expressions::{Policy, validate_condition, validate_expression};
 use crate::validation::formats::dns1035_label;
 use crate::validation::internal::internal_json;
 use crate::validation::{Faults, formats, texts};
@@ -44,7 +46,8 @@ const RESERVED: [&str; 21] = [
 pub fn validate_validatingadmissionpolicy(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    validate_matching(&spec, false, &mut faults);
+    let mut policy = Policy::of(&spec, false);
+    validate_matching(&spec, false, &mut policy, &mut faults);
     let validations = spec.member("validations");
     let annotations = spec.member("auditAnnotations");
     if validations.is_empty() && annotations.is_empty() {
@@ -53,9 +56,9 @@ pub fn validate_validatingadmissionpolicy(object: &Object) -> Faults {
         faults.push(annotations.required(detail));
     }
     for validation in validations.items() {
-        validate_validation(&validation, &mut faults);
+        validate_validation(&validation, &mut policy, &mut faults);
     }
-    validate_annotations(object.name(), &annotations, &mut faults);
+    validate_annotations(object.name(), &annotations, &mut policy, &mut faults);
     faults
 }
 
@@ -91,13 +94,14 @@ pub fn validate_validatingadmissionpolicy_status_update(
 pub fn validate_mutatingadmissionpolicy(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    validate_matching(&spec, true, &mut faults);
+    let mut policy = Policy::of(&spec, true);
+    validate_matching(&spec, true, &mut policy, &mut faults);
     let mutations = spec.member("mutations");
     if mutations.is_empty() {
         faults.push(mutations.required("mutations must contain at least one item"));
     }
     for mutation in mutations.items() {
-        validate_mutation(&mutation, &mut faults);
+        validate_mutation(&mutation, &mut policy, &mut faults);
     }
     let reinvocation = spec.member("reinvocationPolicy");
     texts::require_one_of(&reinvocation, &REINVOCATION_POLICIES, &mut faults);
@@ -110,7 +114,12 @@ pub fn validate_mutatingadmissionpolicy_update(object: &Object, _stored: &Object
 }
 
 /// The faults of what both kinds of policies have: when they are asked, and their variables.
-fn validate_matching(spec: &Field<'_>, is_mutating: bool, faults: &mut Faults) {
+fn validate_matching(
+    spec: &Field<'_>,
+    is_mutating: bool,
+    policy: &mut Policy,
+    faults: &mut Faults,
+) {
     texts::validate_one_of(&spec.member("failurePolicy"), &FAILURE_POLICIES, faults);
     validate_parameter_kind(&spec.member("paramKind"), faults);
     let constraints = spec.member("matchConstraints");
@@ -126,9 +135,10 @@ fn validate_matching(spec: &Field<'_>, is_mutating: bool, faults: &mut Faults) {
     } else {
         faults.push(constraints.required(""));
     }
-    validate_match_conditions(&spec.member("matchConditions"), faults);
+    let conditions = spec.member("matchConditions");
+    validate_match_conditions(&conditions, &policy.conditions, faults);
     for variable in spec.member("variables").items() {
-        validate_variable(&variable, faults);
+        validate_variable(&variable, policy, faults);
     }
 }
 
@@ -183,29 +193,42 @@ fn is_identifier(text: &str) -> bool {
         && !RESERVED.contains(&text)
 }
 
-fn validate_variable(variable: &Field<'_>, faults: &mut Faults) {
+fn validate_variable(variable: &Field<'_>, policy: &mut Policy, faults: &mut Faults) {
     let name = variable.member("name");
     if name.text().is_empty() {
         faults.push(name.required("name is not specified"));
     } else if !is_identifier(name.text()) {
         faults.push(name.invalid("must be a valid CEL identifier"));
     }
-    require_expression(&variable.member("expression"), faults);
-}
-
-fn require_expression(expression: &Field<'_>, faults: &mut Faults) {
-    if expression.text().trim().is_empty() {
-        faults.push(expression.required("expression is not specified"));
+    let expression = variable.member("expression");
+    if require_expression(&expression, faults) {
+        policy.declare(name.text(), &expression, faults);
     }
 }
 
-fn validate_validation(validation: &Field<'_>, faults: &mut Faults) {
-    require_expression(&validation.member("expression"), faults);
+fn require_expression(expression: &Field<'_>, faults: &mut Faults) -> bool {
+    let is_empty = expression.text().trim().is_empty();
+    if is_empty {
+        faults.push(expression.required("expression is not specified"));
+    }
+    !is_empty
+}
+
+fn validate_validation(validation: &Field<'_>, policy: &mut Policy, faults: &mut Faults) {
+    let expression = validation.member("expression");
+    if require_expression(&expression, faults) && policy.may_read(&expression) {
+        validate_condition(&expression, &policy.expressions, faults);
+    }
     let message = validation.member("message");
     let message_expression = validation.member("messageExpression");
     for text in [&message_expression, &message] {
         if !text.text().is_empty() && text.text().trim().is_empty() {
             faults.push(text.invalid("must be non-empty if specified"));
+        } else if !text.text().is_empty() && text.path() == message_expression.path() {
+            if policy.may_read(text) {
+                let is_text = |of: &Type| *of == Type::String;
+                validate_expression(text, &policy.expressions, "string", is_text, faults);
+            }
         } else if text.text().trim().contains('\n') && text.path() == message.path() {
             faults.push(text.invalid("must not contain line breaks"));
         }
@@ -213,7 +236,12 @@ fn validate_validation(validation: &Field<'_>, faults: &mut Faults) {
     texts::validate_one_of(&validation.member("reason"), &REASONS, faults);
 }
 
-fn validate_annotations(policy: &str, annotations: &Field<'_>, faults: &mut Faults) {
+fn validate_annotations(
+    policy_name: &str,
+    annotations: &Field<'_>,
+    policy: &mut Policy,
+    faults: &mut Faults,
+) {
     if annotations.len() > MAX_ANNOTATIONS {
         let json = |annotation: &serde_json::Value| {
             internal_json("admissionregistration.v1.AuditAnnotation", Some(annotation))
@@ -228,7 +256,7 @@ fn validate_annotations(policy: &str, annotations: &Field<'_>, faults: &mut Faul
     let mut seen = Vec::new();
     for (annotation, value) in annotations.items().zip(annotations.list()) {
         let key = annotation.member("key");
-        let shown = format!("{policy}/{}", key.text());
+        let shown = format!("{policy_name}/{}", key.text());
         let wrong = names::qualified_name(&shown).into_iter();
         faults.extend(wrong.map(|message| key.invalid_value(shown.as_str(), message)));
         let expression = annotation.member("valueExpression");
@@ -238,6 +266,10 @@ fn validate_annotations(policy: &str, annotations: &Field<'_>, faults: &mut Faul
         } else if text.len() > MAX_ANNOTATION_BYTES {
             let detail = format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length");
             faults.push(expression.required(detail));
+        } else if policy.may_read(&expression) {
+            let wanted = "one of [string null_type]";
+            let fits = |of: &Type| matches!(of, Type::String | Type::Null);
+            validate_expression(&expression, &policy.expressions, wanted, fits, faults);
         }
         let name = value.get("key");
         if seen.contains(&name) {
@@ -253,7 +285,7 @@ const PATCHES: [(&str, &str, &str); 2] = [
     ("JSONPatch", "jsonPatch", "applyConfiguration"),
 ];
 
-fn validate_mutation(mutation: &Field<'_>, faults: &mut Faults) {
+fn validate_mutation(mutation: &Field<'_>, policy: &mut Policy, faults: &mut Faults) {
     let kind = mutation.member("patchType");
     if !formats::require_text(&kind, faults) {
         return;
@@ -268,6 +300,13 @@ fn validate_mutation(mutation: &Field<'_>, faults: &mut Faults) {
         faults.push(wanted.required(format!("must be specified when patchType is {name}")));
     } else if expression.text().trim().is_empty() {
         faults.push(expression.required(""));
+    } else if policy.may_read(&expression) {
+        let environment = policy.expressions.clone().with_objects();
+        let (type_name, fits): (_, fn(&Type) -> bool) = match *name {
+            "JSONPatch" => ("list(JSONPatch)", |of| of.to_string() == "list(JSONPatch)"),
+            _ => ("Object", |of| of.to_string() == "Object"),
+        };
+        validate_expression(&expression, &environment, type_name, fits, faults);
     }
     let unwanted = mutation.member(other);
     if unwanted.is_set() {

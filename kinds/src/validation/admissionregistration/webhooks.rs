@@ -7,6 +7,7 @@ use api::object::Object;
 use super::client::{validate_webhook_service, validate_webhook_url};
 use super::rules::validate_rule;
 use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
+use crate::validation::expressions::ADMISSION;
 use crate::validation::formats::dns1035_label;
 use crate::validation::selectors::validate_label_selector;
 use crate::validation::{Faults, formats, texts};
@@ -88,7 +89,7 @@ fn validate_webhook(hook: &Field<'_>, faults: &mut Faults) {
         (false, true) => validate_webhook_service(&service, faults),
         _ => faults.push(client.required("exactly one of url or service is required")),
     }
-    validate_match_conditions(&hook.member("matchConditions"), faults);
+    validate_match_conditions(&hook.member("matchConditions"), &ADMISSION, faults);
 }
 
 /// The name of a webhook is a domain of three parts or more.

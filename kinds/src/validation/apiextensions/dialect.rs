@@ -10,6 +10,9 @@ use crate::validation::Faults;
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 200;
 
+/// For expressions no more schemas are looked at. Further expressions are not checked.
+const MAX_TYPED_SCHEMAS: usize = 500_000;
+
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 /// The members that every whole object has.
@@ -31,10 +34,11 @@ struct Context<'c> {
 }
 
 /// The faults of words, and those of expressions, which are told behind all others.
-#[derive(Default)]
 struct Found {
     schema: Faults,
     expressions: Faults,
+    /// How many schemas may still be looked at for the types in expressions.
+    left: usize,
 }
 
 /// The faults of a schema and of all that are in it.
@@ -52,7 +56,11 @@ pub fn validate_dialect(
         has_types,
         uncorrelatable: None,
     };
-    let mut found = Found::default();
+    let mut found = Found {
+        schema: Faults::new(),
+        expressions: Faults::new(),
+        left: MAX_TYPED_SCHEMAS,
+    };
     validate_node(schema, context, &mut found);
     faults.append(&mut found.schema);
     faults.append(&mut found.expressions);
@@ -85,7 +93,9 @@ fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
     lists::validate_list_type(schema, context.options, &mut found.schema);
     rules::validate_rules(schema, &mut found.schema);
     if context.has_types && found.schema.len() == before {
-        rules::compile_rules(schema, context.uncorrelatable, &mut found.expressions);
+        let is_root = context.is_root;
+        let (list, left) = (context.uncorrelatable, &mut found.left);
+        rules::compile_rules(schema, is_root, list, left, &mut found.expressions);
     }
 }
 

@@ -1,12 +1,19 @@
 //! What is refused of the expressions in schemas (CRD-48 to CRD-50).
 
+use api::cel::{Environment, Type, compile};
 use api::field::Field;
+use api::field_error::{FieldError, FieldErrorKind};
 
 use super::paths;
 use crate::validation::Faults;
+use crate::validation::expressions::of_schema;
+use crate::validation::internal::internal_json;
 
 /// No more faults than this are looked for in one list.
 const MAX_FAULTS: usize = 200;
+
+/// So many bytes of an expression take as long as a schema that is looked at.
+const BYTES_FOR_SCHEMA: usize = 4;
 
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
@@ -67,5 +74,95 @@ fn validate_rule(rule: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// The faults of expressions.
-pub fn compile_rules(_: &Field<'_>, _: Option<&Field<'_>>, _: &mut Faults) {}
+/// What a rule is called in faults that show it.
+const RULE: &str = "apiextensions.v1.ValidationRule";
+
+/// The faults of expressions. `uncorrelatable` is a list around the schema whose items can't be
+/// found again in the object before; `left` is how many schemas may be looked at.
+pub fn compile_rules(
+    schema: &Field<'_>,
+    is_root: bool,
+    uncorrelatable: Option<&Field<'_>>,
+    left: &mut usize,
+    faults: &mut Faults,
+) {
+    let rules = schema.member("x-kubernetes-validations");
+    let Some(value) = schema.value().filter(|_| !rules.is_empty()) else {
+        return;
+    };
+    let Some(of) = of_schema(value, is_root, left) else {
+        faults.push(rules.fault(
+            FieldErrorKind::Internal,
+            "internal error: failed to construct type information for x-kubernetes-validations \
+             rules: unable to convert structural schema to CEL declarations",
+        ));
+        return;
+    };
+    let environment = Environment::default().with("self", of.clone());
+    let plain = environment.clone().with("oldSelf", of.clone());
+    let optional = environment.with("oldSelf", Type::optional(of));
+    for rule in rules.items() {
+        let bytes = rule.member("rule").text().len() / BYTES_FOR_SCHEMA;
+        match left.checked_sub(bytes) {
+            Some(less) if faults.len() < MAX_FAULTS => *left = less,
+            _ => return,
+        }
+        let is_optional = rule.member("optionalOldSelf").is_set();
+        let environment = if is_optional { &optional } else { &plain };
+        compile_rule(&rule, environment, uncorrelatable, faults);
+    }
+}
+
+fn compile_rule(
+    rule: &Field<'_>,
+    environment: &Environment,
+    uncorrelatable: Option<&Field<'_>>,
+    faults: &mut Faults,
+) {
+    let expression = rule.member("rule");
+    let shown = || internal_json(RULE, rule.value());
+    let mut wrong = |field: &Field<'_>, detail: String| {
+        faults.push(FieldError::invalid_document(field.path(), &shown(), detail));
+    };
+    let compiled = match compile(expression.text(), environment) {
+        Err(why) => {
+            wrong(&expression, format!("compilation failed: {why}"));
+            return;
+        }
+        Ok(compiled) if compiled.result != Type::Bool => {
+            wrong(
+                &expression,
+                "cel expression must evaluate to a bool".to_owned(),
+            );
+            return;
+        }
+        Ok(compiled) => compiled,
+    };
+    let message = rule.member("messageExpression");
+    if !message.text().is_empty() {
+        match compile(message.text(), environment) {
+            Err(why) => {
+                wrong(
+                    &message,
+                    format!("messageExpression compilation failed: {why}"),
+                );
+            }
+            Ok(compiled) if compiled.result != Type::String => {
+                wrong(
+                    &message,
+                    "messageExpression must evaluate to a string".to_owned(),
+                );
+            }
+            Ok(_) => {}
+        }
+    }
+    let uses_old = compiled.names.iter().any(|name| name == "oldSelf");
+    let optional = rule.member("optionalOldSelf");
+    if uses_old && let Some(list) = uncorrelatable {
+        faults.push(expression.invalid(format!(
+            "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
+        )));
+    } else if !uses_old && optional.is_set() {
+        faults.push(optional.invalid("may not be set if oldSelf is not used in rule"));
+    }
+}

@@ -1,5 +1,4 @@
-//! What is refused of devices: their classes, claims of them, and slices of them. Expressions are
-//! not compiled.
+//! What is refused of devices: their classes, claims of them, and slices of them.
 
 mod claims;
 mod classes;
@@ -20,6 +19,7 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
 use super::Faults;
+use super::expressions::validate_device_selector;
 
 /// The limits on lists.
 const MAX_SELECTORS: usize = 32;
@@ -68,6 +68,8 @@ fn validate_selectors(selectors: &Field<'_>, faults: &mut Faults) {
             faults.push(cel.required(""));
         } else if expression.text().len() > MAX_EXPRESSION_BYTES {
             faults.push(expression.too_long(MAX_EXPRESSION_BYTES));
+        } else {
+            validate_device_selector(&expression, faults);
         }
     }
 }

@@ -1,0 +1,98 @@
+//! The functions and operators that there are: those of the language, and those that Kubernetes
+//! adds.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use super::types::Type;
+
+/// A function for arguments of certain types.
+#[derive(Clone, Debug)]
+pub(super) struct Overload {
+    /// Whether it is called on its first argument.
+    pub is_method: bool,
+    pub arguments: Vec<Type>,
+    pub result: Type,
+}
+
+/// The overloads of all functions by their names.
+pub(super) static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, Vec<Overload>> = HashMap::new();
+    for line in TEXT.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(head), Some(name)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let mut types: Vec<Type> = words.filter_map(read_type).collect();
+        let Some(result) = types.pop() else { continue };
+        all.entry(name).or_default().push(Overload {
+            is_method: head == "m",
+            arguments: types,
+            result,
+        });
+    }
+    all
+});
+
+/// The types that are values under these names.
+pub(super) fn named_type(name: &str) -> Option<Type> {
+    let of = match name {
+        "list" => Type::list(Type::Dyn),
+        "map" => Type::map(Type::Dyn, Type::Dyn),
+        "null_type" => Type::Null,
+        "type" => Type::Type(Arc::new(Type::Dyn)),
+        "optional_type" => Type::Optional(Arc::new(Type::Dyn)),
+        "google.protobuf.Timestamp" => Type::Timestamp,
+        "google.protobuf.Duration" => Type::Duration,
+        "bool" | "bytes" | "double" | "int" | "string" | "uint" => read_type(name)?,
+        _ => return None,
+    };
+    Some(of)
+}
+
+/// A type in the notation of the table: `L(A)` is a list, `M(A,B)` a map, `O(A)` what may be
+/// absent.
+fn read_type(word: &str) -> Option<Type> {
+    let inner = |prefix: &str| word.strip_prefix(prefix)?.strip_suffix(')');
+    if let Some(of) = inner("L(") {
+        return Some(Type::list(read_type(of)?));
+    }
+    if let Some(of) = inner("O(") {
+        return Some(Type::Optional(Arc::new(read_type(of)?)));
+    }
+    if let Some(of) = inner("M(") {
+        let (key, value) = of.split_once(',')?;
+        return Some(Type::map(read_type(key)?, read_type(value)?));
+    }
+    Some(match word {
+        "dyn" => Type::Dyn,
+        "bool" => Type::Bool,
+        "int" => Type::Int,
+        "uint" => Type::Uint,
+        "double" => Type::Double,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        "null" => Type::Null,
+        "duration" => Type::Duration,
+        "time" => Type::Timestamp,
+        "type" => Type::Type(Arc::new(Type::Dyn)),
+        "A" => Type::Parameter('A'),
+        "B" => Type::Parameter('B'),
+        "Quantity" => Type::Opaque("kubernetes.Quantity"),
+        "URL" => Type::Opaque("kubernetes.URL"),
+        "IP" => Type::Opaque("net.IP"),
+        "CIDR" => Type::Opaque("net.CIDR"),
+        "Semver" => Type::Opaque("kubernetes.Semver"),
+        "Format" => Type::Opaque("kubernetes.NamedFormat"),
+        "Authorizer" => Type::Opaque("kubernetes.authorization.Authorizer"),
+        "PathCheck" => Type::Opaque("kubernetes.authorization.PathCheck"),
+        "GroupCheck" => Type::Opaque("kubernetes.authorization.GroupCheck"),
+        "ResourceCheck" => Type::Opaque("kubernetes.authorization.ResourceCheck"),
+        "Decision" => Type::Opaque("kubernetes.authorization.Decision"),
+        _ => return None,
+    })
+}
+
+/// A line for each overload: `f` for a function and `m` for a method, the name, the types of the
+/// arguments, the type of the result.
+const TEXT: &str = include_str!("functions.txt");

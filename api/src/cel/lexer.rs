@@ -1,0 +1,297 @@
+//! The words of an expression.
+
+use super::Fault;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// An operator, a bracket, a keyword.
+    Mark(&'static str),
+    Name,
+    EscapedName,
+    Int,
+    Uint,
+    Float,
+    /// With its value.
+    Text(String),
+    Bytes,
+    End,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Token {
+    pub at: usize,
+    pub kind: Kind,
+    pub text: String,
+}
+
+impl Token {
+    pub(super) fn is(&self, mark: &str) -> bool {
+        matches!(&self.kind, Kind::Mark(found) if *found == mark)
+    }
+}
+
+/// Those of two characters come first.
+const MARKS: [&str; 23] = [
+    "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!",
+    "?", ":", "+", "*", "/",
+];
+const WORDS: [&str; 4] = ["in", "true", "false", "null"];
+
+/// The words, the last of which is the end, and the faults between them.
+pub(super) fn tokens(text: &[char]) -> (Vec<Token>, Vec<Fault>) {
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        tokens: Vec::new(),
+        faults: Vec::new(),
+    };
+    while lexer.at < text.len() {
+        lexer.token();
+    }
+    lexer.push(Kind::End, text.len());
+    (lexer.tokens, lexer.faults)
+}
+
+struct Lexer<'t> {
+    text: &'t [char],
+    at: usize,
+    tokens: Vec<Token>,
+    faults: Vec<Fault>,
+}
+
+impl Lexer<'_> {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    fn piece(&self, end: usize) -> String {
+        let piece = self.text.get(self.at..end).unwrap_or_default();
+        piece.iter().collect()
+    }
+
+    fn push(&mut self, kind: Kind, end: usize) {
+        let text = match kind {
+            Kind::End => "<EOF>".to_owned(),
+            _ => self.piece(end),
+        };
+        self.tokens.push(Token {
+            at: self.at,
+            kind,
+            text,
+        });
+        self.at = end;
+    }
+
+    /// What is no word, up to the character at which that was clear.
+    fn fault(&mut self, end: usize) {
+        let end = end.min(self.text.len());
+        let what = format!(
+            "Syntax error: token recognition error at: '{}'",
+            self.piece(end)
+        );
+        self.faults.push(Fault { at: self.at, what });
+        self.at = end;
+    }
+
+    fn token(&mut self) {
+        let Some(first) = self.peek(0) else { return };
+        if matches!(first, ' ' | '\t' | '\n' | '\r' | '\x0c') {
+            self.at += 1;
+            return;
+        }
+        if first == '/' && self.peek(1) == Some('/') {
+            let rest = self.text.iter().skip(self.at);
+            self.at += rest.take_while(|c| **c != '\n').count();
+            return;
+        }
+        let next_is_digit = self.peek(1).is_some_and(|c| c.is_ascii_digit());
+        if first.is_ascii_digit() || first == '.' && next_is_digit {
+            self.number();
+        } else if let Some((prefix, is_raw, is_bytes)) = self.string_prefix() {
+            self.string(prefix, is_raw, is_bytes);
+        } else if first == '_' || first.is_ascii_alphabetic() {
+            self.name();
+        } else if first == '`' {
+            self.escaped_name();
+        } else {
+            self.mark(first);
+        }
+    }
+
+    fn mark(&mut self, first: char) {
+        if first == '%' {
+            return self.push(Kind::Mark("%"), self.at + 1);
+        }
+        let found = MARKS.into_iter().find(|mark| {
+            let mut letters = mark.chars().enumerate();
+            letters.all(|(ahead, letter)| self.peek(ahead) == Some(letter))
+        });
+        match found {
+            Some(mark) => self.push(Kind::Mark(mark), self.at + mark.len()),
+            // The beginning of a mark of two characters, and what should be its second one.
+            None if matches!(first, '=' | '&' | '|') => self.fault(self.at + 2),
+            None => self.fault(self.at + 1),
+        }
+    }
+
+    fn name(&mut self) {
+        let rest = self.text.iter().skip(self.at);
+        let length = rest
+            .take_while(|c| **c == '_' || c.is_ascii_alphanumeric())
+            .count();
+        let end = self.at + length;
+        let text = self.piece(end);
+        let word = WORDS.into_iter().find(|word| *word == text);
+        self.push(word.map_or(Kind::Name, Kind::Mark), end);
+    }
+
+    fn escaped_name(&mut self) {
+        let mut end = self.at + 1;
+        loop {
+            match self.text.get(end) {
+                Some('`') if end > self.at + 1 => return self.push(Kind::EscapedName, end + 1),
+                Some('_' | '.' | '-' | '/' | ' ') => end += 1,
+                Some(letter) if letter.is_ascii_alphanumeric() => end += 1,
+                _ => return self.fault(end + 1),
+            }
+        }
+    }
+
+    fn digits(&self, from: usize, is_digit: fn(&char) -> bool) -> usize {
+        let rest = self.text.iter().skip(from);
+        from + rest.take_while(|c| is_digit(c)).count()
+    }
+
+    fn number(&mut self) {
+        if self.peek(0) == Some('0') && self.peek(1) == Some('x') {
+            let end = self.digits(self.at + 2, char::is_ascii_hexdigit);
+            if end > self.at + 2 {
+                return match self.text.get(end) {
+                    Some('u' | 'U') => self.push(Kind::Uint, end + 1),
+                    _ => self.push(Kind::Int, end),
+                };
+            }
+        }
+        let whole = self.digits(self.at, char::is_ascii_digit);
+        let mut end = whole;
+        if self.text.get(whole) == Some(&'.') {
+            let fraction = self.digits(whole + 1, char::is_ascii_digit);
+            if fraction > whole + 1 {
+                end = fraction;
+            }
+        }
+        if matches!(self.text.get(end), Some('e' | 'E')) {
+            let sign = usize::from(matches!(self.text.get(end + 1), Some('+' | '-')));
+            let exponent = self.digits(end + 1 + sign, char::is_ascii_digit);
+            if exponent > end + 1 + sign {
+                return self.push(Kind::Float, exponent);
+            }
+        }
+        if end > whole {
+            self.push(Kind::Float, end);
+        } else if matches!(self.text.get(end), Some('u' | 'U')) {
+            self.push(Kind::Uint, end + 1);
+        } else {
+            self.push(Kind::Int, end);
+        }
+    }
+
+    /// The length of what is in front of a quote, whether the text is raw, whether it is bytes.
+    fn string_prefix(&self) -> Option<(usize, bool, bool)> {
+        let is_quote = |ahead: usize| matches!(self.peek(ahead), Some('"' | '\''));
+        let is_raw = |ahead: usize| matches!(self.peek(ahead), Some('r' | 'R'));
+        let is_bytes = |ahead: usize| matches!(self.peek(ahead), Some('b' | 'B'));
+        if is_quote(0) {
+            Some((0, false, false))
+        } else if is_raw(0) && is_quote(1) {
+            Some((1, true, false))
+        } else if is_bytes(0) && is_quote(1) {
+            Some((1, false, true))
+        } else if is_bytes(0) && is_raw(1) && is_quote(2) {
+            Some((2, true, true))
+        } else {
+            None
+        }
+    }
+
+    fn string(&mut self, prefix: usize, is_raw: bool, is_bytes: bool) {
+        let start = self.at + prefix;
+        let quote = self.text.get(start).copied().unwrap_or('"');
+        let is_long =
+            self.text.get(start + 1) == Some(&quote) && self.text.get(start + 2) == Some(&quote);
+        let read = match is_long {
+            // What is no long text may begin with an empty short one.
+            true => self
+                .quoted(start + 3, quote, 3, is_raw)
+                .or_else(|_| self.quoted(start + 1, quote, 1, is_raw)),
+            false => self.quoted(start + 1, quote, 1, is_raw),
+        };
+        match read {
+            Ok((end, _)) if is_bytes => self.push(Kind::Bytes, end),
+            Ok((end, value)) => self.push(Kind::Text(value), end),
+            Err(end) if prefix == 0 => self.fault(end),
+            // What stands in front is a name then.
+            Err(_) => self.push(Kind::Name, self.at + prefix),
+        }
+    }
+
+    /// The end of a text in quotes and its value, or the place behind which it is none.
+    fn quoted(
+        &self,
+        from: usize,
+        quote: char,
+        quotes: usize,
+        is_raw: bool,
+    ) -> Result<(usize, String), usize> {
+        let mut at = from;
+        let mut value = String::new();
+        loop {
+            let letter = self.text.get(at).copied().ok_or(at)?;
+            let closing = self.text.iter().skip(at).take(quotes);
+            if letter == quote && closing.filter(|c| **c == quote).count() == quotes {
+                return Ok((at + quotes, value));
+            }
+            match letter {
+                '\n' | '\r' if quotes == 1 => return Err(at + 1),
+                '\\' if !is_raw => at = self.escape(at + 1, &mut value)?,
+                letter => {
+                    value.push(letter);
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// Reads what is behind a backslash. The answer is where it ends.
+    fn escape(&self, at: usize, value: &mut String) -> Result<usize, usize> {
+        let letter = self.text.get(at).copied().ok_or(at)?;
+        let (digits, radix) = match letter {
+            'x' | 'X' => (2, 16),
+            'u' => (4, 16),
+            'U' => (8, 16),
+            '0'..='3' => (2, 8),
+            'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '"' | '\'' | '\\' | '?' | '`' => {
+                value.push(match letter {
+                    'a' => '\x07',
+                    'b' => '\x08',
+                    'f' => '\x0c',
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    'v' => '\x0b',
+                    other => other,
+                });
+                return Ok(at + 1);
+            }
+            _ => return Err(at + 1),
+        };
+        let mut code = letter.to_digit(4).filter(|_| radix == 8).unwrap_or(0);
+        for place in 1..=digits {
+            let digit = self.text.get(at + place).copied().ok_or(at + place)?;
+            let digit = digit.to_digit(radix).ok_or(at + place + 1)?;
+            code = code.wrapping_mul(radix).wrapping_add(digit);
+        }
+        value.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        Ok(at + digits + 1)
+    }
+}

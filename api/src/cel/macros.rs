@@ -1,0 +1,53 @@
+//! Macros: calls whose arguments are names and expressions about them. They are told from calls by
+//! their name and the number of arguments.
+
+use super::Fault;
+use super::tree::{Expression, Node};
+
+/// The names that a macro binds, what is asked of them, and whether it is about keys too.
+pub(super) struct Macro {
+    /// How many of the first arguments are names.
+    pub names: usize,
+}
+
+/// The macro of this name with so many arguments.
+pub(super) fn find(name: &str, has_target: bool, arguments: usize) -> Option<Macro> {
+    if !has_target {
+        return None;
+    }
+    let names = match (name, arguments) {
+        ("all" | "exists" | "exists_one" | "existsOne" | "filter", 2) => 1,
+        ("map", 2 | 3) | ("optMap" | "optFlatMap", 2) => 1,
+        ("all" | "exists" | "existsOne", 3) => 2,
+        ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => 2,
+        _ => return None,
+    };
+    Some(Macro { names })
+}
+
+/// Whether this is the question whether a member is there.
+pub(super) fn is_has(name: &str, has_target: bool, arguments: usize) -> bool {
+    name == "has" && !has_target && arguments == 1
+}
+
+/// What is wrong with the arguments of a macro.
+pub(super) fn fault(name: &str, target: Option<&Node>, arguments: &[Node]) -> Option<Fault> {
+    if is_has(name, target.is_some(), arguments.len()) {
+        let argument = arguments.first()?;
+        let is_member = matches!(argument.what, Expression::Select { .. });
+        return (!is_member).then(|| Fault {
+            at: argument.at,
+            what: "invalid argument to has() macro".to_owned(),
+        });
+    }
+    let found = find(name, target.is_some(), arguments.len())?;
+    let mut names = arguments.iter().take(found.names);
+    let wrong = names.find(|name| match &name.what {
+        Expression::Name(name) => name.starts_with('.'),
+        _ => true,
+    })?;
+    Some(Fault {
+        at: wrong.at,
+        what: "argument must be a simple name".to_owned(),
+    })
+}

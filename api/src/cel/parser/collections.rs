@@ -1,0 +1,107 @@
+//! Reading lists, maps and messages.
+
+use super::super::lexer::Kind;
+use super::super::tree::{Expression, Item, Node};
+use super::{Parser, Read, follows_value, starts_expression};
+
+impl Parser {
+    pub(super) fn list(&mut self, at: usize) -> Read {
+        let mut items = Vec::new();
+        loop {
+            if self.accept("]") {
+                return Some(Node::new(at, Expression::List(items)));
+            }
+            if items.is_empty() && self.is(",") {
+                self.next += 1;
+                self.expect("]", follows_value)?;
+                return Some(Node::new(at, Expression::List(items)));
+            }
+            if !items.is_empty() && self.token().kind == Kind::End {
+                self.expect("]", follows_value)?;
+                return Some(Node::new(at, Expression::List(items)));
+            }
+            let is_optional = self.accept("?");
+            let also: &[&str] = match items.is_empty() && !is_optional {
+                true => &["]", ",", "?"],
+                false => &[],
+            };
+            let node = self.expression(also)?;
+            items.push(Item { is_optional, node });
+            self.separated("]")?;
+        }
+    }
+
+    /// A comma, or the end of a list or a map, which is left.
+    fn separated(&mut self, end: &str) -> Read<()> {
+        if self.accept(",") || self.is(end) {
+            return Some(());
+        }
+        let token = self.token();
+        let text = &token.text;
+        let is_mended = self
+            .behind()
+            .is_some_and(|behind| behind.is(end) || behind.is(","));
+        let how = if is_mended {
+            "extraneous"
+        } else {
+            "mismatched"
+        };
+        let what = format!("{how} input '{text}' expecting {{'{end}', ','}}");
+        self.fault(&token, what);
+        None
+    }
+
+    pub(super) fn map(&mut self, at: usize) -> Read {
+        let mut entries = Vec::new();
+        loop {
+            if self.accept("}") {
+                return Some(Node::new(at, Expression::Map(entries)));
+            }
+            if entries.is_empty() && self.accept(",")
+                || self.token().kind == Kind::End && !entries.is_empty()
+            {
+                self.expect("}", follows_value)?;
+                return Some(Node::new(at, Expression::Map(entries)));
+            }
+            let is_optional = self.accept("?");
+            let also: &[&str] = match entries.is_empty() && !is_optional {
+                true => &["}", ",", "?"],
+                false => &[],
+            };
+            let node = self.expression(also)?;
+            self.expect(":", starts_expression)?;
+            let value = self.expression(&[])?;
+            entries.push((Item { is_optional, node }, value));
+            self.separated("}")?;
+        }
+    }
+
+    pub(super) fn message(&mut self, name: String, at: usize) -> Read {
+        let mut fields = Vec::new();
+        loop {
+            if self.accept("}") {
+                return Some(Node::new(at, Expression::Message { name, fields }));
+            }
+            if self.accept(",") {
+                self.expect("}", follows_value)?;
+                return Some(Node::new(at, Expression::Message { name, fields }));
+            }
+            self.accept("?");
+            let token = self.token();
+            if !matches!(token.kind, Kind::Name | Kind::EscapedName) {
+                let text = &token.text;
+                let what = format!(
+                    "mismatched input '{text}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}"
+                );
+                self.fault(&token, what);
+                return None;
+            }
+            self.next += 1;
+            let colon = self.token().at;
+            self.expect(":", starts_expression)?;
+            let name = token.text.trim_matches('`').to_owned();
+            fields.push((colon, name, self.expression(&[])?));
+            self.separated("}")?;
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! Reading an expression, with the faults that the parser of the reference implementation tells.
+
+mod collections;
+
+use super::Fault;
+use super::lexer::{Kind, Token, tokens};
+use super::macros;
+use super::tree::{Expression, Literal, Node};
+
+/// How deep expressions may be in each other.
+const MAX_DEPTH: usize = 250;
+
+/// The stack that a level takes, and what is added when it is short.
+const RED_ZONE: usize = 64 * 1024;
+const MORE_STACK: usize = 1024 * 1024;
+
+const RESERVED: [&str; 18] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+];
+const ALSO_RESERVED: [&str; 3] = ["var", "void", "while"];
+
+/// Why a text is no expression.
+pub(super) enum Refused {
+    Faults(Vec<Fault>),
+    TooDeep(String),
+}
+
+/// Reads an expression.
+pub(super) fn parse(text: &[char]) -> Result<Node, Refused> {
+    let (tokens, faults) = tokens(text);
+    let mut parser = Parser {
+        tokens,
+        next: 0,
+        faults,
+        depth: 0,
+        too_deep: None,
+    };
+    let read = parser.whole();
+    if let Some(why) = parser.too_deep {
+        return Err(Refused::TooDeep(why));
+    }
+    match read {
+        Some(node) if parser.faults.is_empty() => Ok(node),
+        _ => Err(Refused::Faults(parser.faults)),
+    }
+}
+
+struct Parser {
+    tokens: Vec<Token>,
+    next: usize,
+    faults: Vec<Fault>,
+    depth: usize,
+    /// Why the expression is too deep.
+    too_deep: Option<String>,
+}
+
+/// Nothing is read behind a fault that can't be mended.
+type Read<T = Node> = Option<T>;
+
+/// What an expression begins with, as faults list it. Other marks that may stand there come at
+/// their places.
+fn expected_start(also: &[&str]) -> String {
+    let all = [
+        "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", "true", "false", "null",
+    ];
+    let never = ["]", "}", ")", ",", "?"];
+    let marks = all
+        .into_iter()
+        .filter(|mark| !never.contains(mark) || also.contains(mark));
+    let marks: Vec<String> = marks.map(|mark| format!("'{mark}'")).collect();
+    format!(
+        "{{{}, NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}}",
+        marks.join(", ")
+    )
+}
+
+impl Parser {
+    fn token(&self) -> Token {
+        let found = self.tokens.get(self.next).or(self.tokens.last());
+        found.cloned().unwrap_or(Token {
+            at: 0,
+            kind: Kind::End,
+            text: String::new(),
+        })
+    }
+
+    fn behind(&self) -> Option<&Token> {
+        self.tokens.get(self.next + 1)
+    }
+
+    fn is(&self, mark: &str) -> bool {
+        self.tokens
+            .get(self.next)
+            .is_some_and(|token| token.is(mark))
+    }
+
+    fn accept(&mut self, mark: &str) -> bool {
+        let found = self.is(mark);
+        if found {
+            self.next += 1;
+        }
+        found
+    }
+
+    fn fault(&mut self, token: &Token, what: String) {
+        self.faults.push(Fault {
+            at: token.at,
+            what: format!("Syntax error: {what}"),
+        });
+    }
+
+    /// A mark that must be here. One that lacks in front of what may follow it is added, one word
+    /// in front of it is left out.
+    fn expect(&mut self, mark: &str, follows: fn(&Token) -> bool) -> Read<()> {
+        if self.accept(mark) {
+            return Some(());
+        }
+        let token = self.token();
+        let text = &token.text;
+        if self.behind().is_some_and(|behind| behind.is(mark)) {
+            self.fault(
+                &token,
+                format!("extraneous input '{text}' expecting '{mark}'"),
+            );
+            self.next += 2;
+            return Some(());
+        }
+        if follows(&token) {
+            self.fault(&token, format!("missing '{mark}' at '{text}'"));
+            return Some(());
+        }
+        self.fault(
+            &token,
+            format!("mismatched input '{text}' expecting '{mark}'"),
+        );
+        None
+    }
+
+    fn whole(&mut self) -> Read {
+        let node = self.expression(&[])?;
+        let token = self.token();
+        if token.kind == Kind::End {
+            return Some(node);
+        }
+        let text = &token.text;
+        let is_last = self.behind().is_none_or(|behind| behind.kind == Kind::End);
+        let how = if is_last { "extraneous" } else { "mismatched" };
+        self.fault(&token, format!("{how} input '{text}' expecting <EOF>"));
+        None
+    }
+
+    /// An expression. `also` has the other marks that may stand where it begins.
+    fn expression(&mut self, also: &[&str]) -> Read {
+        if self.depth >= MAX_DEPTH {
+            let why = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+            self.too_deep = Some(why);
+            return None;
+        }
+        self.depth += 1;
+        let node = stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.conditional(also));
+        self.depth -= 1;
+        self.bounded(node?)
+    }
+
+    /// A part that is not too deep. Chains of operators are deep too.
+    fn bounded(&mut self, node: Node) -> Read {
+        if node.depth > MAX_DEPTH {
+            self.too_deep = Some("max recursion depth exceeded".to_owned());
+            return None;
+        }
+        Some(node)
+    }
+
+    fn conditional(&mut self, also: &[&str]) -> Read {
+        let condition = self.or(also)?;
+        let at = self.token().at;
+        if !self.accept("?") {
+            return Some(condition);
+        }
+        let yes = self.or(&[])?;
+        self.expect(":", starts_expression)?;
+        let no = self.expression(&[])?;
+        let parts = Box::new([condition, yes, no]);
+        Some(Node::new(at, Expression::Conditional(parts)))
+    }
+
+    fn or(&mut self, also: &[&str]) -> Read {
+        let first = self.and(also)?;
+        let at = self.token().at;
+        let mut terms = vec![first];
+        while self.accept("||") {
+            terms.push(self.and(&[])?);
+        }
+        joined(terms, at, Expression::Or)
+    }
+
+    fn and(&mut self, also: &[&str]) -> Read {
+        let first = self.binary(0, also)?;
+        let at = self.token().at;
+        let mut terms = vec![first];
+        while self.accept("&&") {
+            terms.push(self.binary(0, &[])?);
+        }
+        joined(terms, at, Expression::And)
+    }
+
+    /// Operators that bind at least as strongly as this.
+    fn binary(&mut self, least: usize, also: &[&str]) -> Read {
+        let mut left = self.unary(also)?;
+        loop {
+            let token = self.token();
+            let Kind::Mark(mark) = token.kind else {
+                return Some(left);
+            };
+            let (strength, name) = match mark {
+                "<" | "<=" | ">=" | ">" | "==" | "!=" => (0, format!("_{mark}_")),
+                "in" => (0, "@in".to_owned()),
+                "+" | "-" => (1, format!("_{mark}_")),
+                "*" | "/" | "%" => (2, format!("_{mark}_")),
+                _ => return Some(left),
+            };
+            if strength < least {
+                return Some(left);
+            }
+            self.next += 1;
+            let right = self.binary(strength + 1, &[])?;
+            left = self.bounded(call(token.at, &name, vec![left, right]))?;
+        }
+    }
+
+    fn unary(&mut self, also: &[&str]) -> Read {
+        let token = self.token();
+        let (mark, name) = match token.kind {
+            Kind::Mark("!") => ("!", "!_"),
+            Kind::Mark("-") => ("-", "-_"),
+            _ => return self.member(also),
+        };
+        let mut count = 0;
+        while self.accept(mark) {
+            count += 1;
+        }
+        let is_end = self.token().kind == Kind::End;
+        if is_end && mark == "!" {
+            let end = self.token();
+            let expected = expected_start(&[]);
+            self.fault(
+                &end,
+                format!("extraneous input '<EOF>' expecting {expected}"),
+            );
+            return None;
+        }
+        let of = self.member(&[])?;
+        let is_number = matches!(
+            of.what,
+            Expression::Literal(Literal::Int(_) | Literal::Double)
+        );
+        // Two cancel each other. The sign of a number is part of it.
+        match count % 2 == 0 || mark == "-" && is_number {
+            true => Some(of),
+            false => Some(call(token.at, name, vec![of])),
+        }
+    }
+
+    fn member(&mut self, also: &[&str]) -> Read {
+        let mut node = self.primary(also)?;
+        loop {
+            node = self.bounded(node)?;
+            let token = self.token();
+            if self.accept(".") {
+                node = self.select(node, &token)?;
+            } else if self.accept("[") {
+                let is_optional = self.accept("?");
+                let key = self.expression(if is_optional { &[] } else { &["?"] })?;
+                self.expect("]", follows_value)?;
+                node = Node::new(
+                    token.at,
+                    Expression::Index {
+                        of: Box::new(node),
+                        key: Box::new(key),
+                        is_optional,
+                    },
+                );
+            } else if self.is("{")
+                && let Some(name) = node.qualified()
+            {
+                self.next += 1;
+                node = self.message(name, token.at)?;
+            } else {
+                return Some(node);
+            }
+        }
+    }
+
+    fn select(&mut self, of: Node, dot: &Token) -> Read {
+        let is_optional = self.accept("?");
+        let token = self.token();
+        let name = match token.kind {
+            Kind::Name => token.text.clone(),
+            Kind::EscapedName => token.text.trim_matches('`').to_owned(),
+            _ => {
+                let found = match token.kind {
+                    Kind::End => ".".to_owned(),
+                    _ => format!(".{}", token.text),
+                };
+                self.fault(&token, format!("no viable alternative at input '{found}'"));
+                return None;
+            }
+        };
+        self.next += 1;
+        let open = self.token();
+        if !is_optional && token.kind == Kind::Name && self.accept("(") {
+            let arguments = self.arguments()?;
+            return Some(self.called(open.at, name, Some(of), arguments));
+        }
+        let of = Box::new(of);
+        Some(Node::new(
+            dot.at,
+            Expression::Select {
+                of,
+                name,
+                is_optional,
+            },
+        ))
+    }
+
+    /// A function, or what a macro makes of it.
+    fn called(&mut self, at: usize, name: String, of: Option<Node>, arguments: Vec<Node>) -> Node {
+        if let Some(fault) = macros::fault(&name, of.as_ref(), &arguments) {
+            self.faults.push(fault);
+        }
+        let target = of.map(Box::new);
+        Node::new(
+            at,
+            Expression::Call {
+                name,
+                target,
+                arguments,
+            },
+        )
+    }
+
+    /// The arguments behind an opening bracket.
+    fn arguments(&mut self) -> Read<Vec<Node>> {
+        let mut arguments = Vec::new();
+        if self.accept(")") {
+            return Some(arguments);
+        }
+        arguments.push(self.expression(&[")"])?);
+        while self.accept(",") {
+            arguments.push(self.expression(&[])?);
+        }
+        self.expect(")", follows_value)?;
+        Some(arguments)
+    }
+
+    fn primary(&mut self, also: &[&str]) -> Read {
+        let mut token = self.token();
+        if !starts_primary(&token) {
+            self.start_fault(&token, also)?;
+            token = self.token();
+            if !starts_primary(&token) {
+                // An operator in front of an operand.
+                return self.unary(&[]);
+            }
+        }
+        self.next += 1;
+        let literal = |literal| Some(Node::new(token.at, Expression::Literal(literal)));
+        match &token.kind {
+            Kind::Name => self.name(token.at, token.text.clone()),
+            Kind::Int => literal(Literal::Int(fits_int(&token.text))),
+            Kind::Uint => literal(Literal::Uint(fits_uint(&token.text))),
+            Kind::Float => literal(Literal::Double),
+            Kind::Text(value) => literal(Literal::String(value.clone())),
+            Kind::Bytes => literal(Literal::Bytes),
+            Kind::Mark("true" | "false") => literal(Literal::Bool),
+            Kind::Mark("null") => literal(Literal::Null),
+            Kind::Mark(".") => {
+                let name = self.token();
+                if name.kind != Kind::Name {
+                    let text = &name.text;
+                    self.fault(
+                        &name,
+                        format!("mismatched input '{text}' expecting IDENTIFIER"),
+                    );
+                    return None;
+                }
+                self.next += 1;
+                self.name(name.at, format!(".{}", name.text))
+            }
+            Kind::Mark("(") => {
+                let inner = self.expression(&[])?;
+                self.expect(")", follows_value)?;
+                Some(inner)
+            }
+            Kind::Mark("[") => self.list(token.at),
+            _ => self.map(token.at),
+        }
+    }
+
+    /// A word with which no expression begins. One word is left out.
+    fn start_fault(&mut self, token: &Token, also: &[&str]) -> Read<()> {
+        let expected = expected_start(also);
+        let text = &token.text;
+        let is_mended = token.kind != Kind::End
+            && self.behind().is_some_and(|behind| {
+                starts_expression(behind)
+                    || matches!(behind.kind, Kind::Mark(mark) if also.contains(&mark))
+            });
+        let how = if is_mended {
+            "extraneous"
+        } else {
+            "mismatched"
+        };
+        self.fault(token, format!("{how} input '{text}' expecting {expected}"));
+        if !is_mended {
+            return None;
+        }
+        self.next += 1;
+        starts_expression(&self.token()).then_some(())
+    }
+
+    fn name(&mut self, at: usize, name: String) -> Read {
+        let open = self.token();
+        if self.accept("(") {
+            let arguments = self.arguments()?;
+            return Some(self.called(open.at, name, None, arguments));
+        }
+        if RESERVED.contains(&name.as_str()) || ALSO_RESERVED.contains(&name.as_str()) {
+            let what = format!("reserved identifier: {name}");
+            self.faults.push(Fault { at, what });
+        }
+        Some(Node::new(at, Expression::Name(name)))
+    }
+}
+
+fn joined(mut terms: Vec<Node>, at: usize, make: fn(Vec<Node>) -> Expression) -> Read {
+    match terms.len() {
+        1 => terms.pop(),
+        _ => Some(Node::new(at, make(terms))),
+    }
+}
+
+fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
+    let name = name.to_owned();
+    let target = None;
+    Node::new(
+        at,
+        Expression::Call {
+            name,
+            target,
+            arguments,
+        },
+    )
+}
+
+/// Whether a value may begin with this.
+fn starts_primary(token: &Token) -> bool {
+    match token.kind {
+        Kind::Mark(mark) => matches!(mark, "[" | "{" | "(" | "." | "true" | "false" | "null"),
+        Kind::EscapedName | Kind::End => false,
+        _ => true,
+    }
+}
+
+fn starts_expression(token: &Token) -> bool {
+    starts_primary(token) || token.is("-") || token.is("!")
+}
+
+/// Whether this may stand behind a whole value.
+fn follows_value(token: &Token) -> bool {
+    match token.kind {
+        Kind::End => true,
+        Kind::Mark(mark) => !matches!(mark, "(" | "!" | "true" | "false" | "null"),
+        _ => false,
+    }
+}
+
+fn fits_int(text: &str) -> bool {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse::<u64>(),
+    };
+    // The smallest number is the negative of one that is too large.
+    parsed.is_ok_and(|number| number <= i64::MIN.unsigned_abs())
+}
+
+fn fits_uint(text: &str) -> bool {
+    let digits = text.trim_end_matches(['u', 'U']);
+    match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).is_ok(),
+        None => digits.parse::<u64>().is_ok(),
+    }
+}

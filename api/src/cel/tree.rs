@@ -1,0 +1,118 @@
+//! What an expression is made of.
+
+/// A part of an expression, and where it is told of.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// The number of its character.
+    pub at: usize,
+    /// How many parts are in each other here.
+    pub depth: usize,
+    pub what: Expression,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Expression {
+    Literal(Literal),
+    /// A name. One with a dot in front is looked for at the root.
+    Name(String),
+    /// A member of a value. One that is asked for with `has` or `?` may be absent.
+    Select {
+        of: Box<Node>,
+        name: String,
+        is_optional: bool,
+    },
+    /// An item of a list, or the value of a key.
+    Index {
+        of: Box<Node>,
+        key: Box<Node>,
+        is_optional: bool,
+    },
+    /// A function, called on a value or not. Operators are functions.
+    Call {
+        name: String,
+        target: Option<Box<Node>>,
+        arguments: Vec<Node>,
+    },
+    List(Vec<Item>),
+    Map(Vec<(Item, Node)>),
+    /// A message with fields.
+    Message {
+        name: String,
+        /// With the places of their colons, and their names.
+        fields: Vec<(usize, String, Node)>,
+    },
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Conditional(Box<[Node; 3]>),
+}
+
+/// An item of a list or the key of a map, which may be optional.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub is_optional: bool,
+    pub node: Node,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Literal {
+    Null,
+    Bool,
+    Int(bool),
+    Uint(bool),
+    Double,
+    String(String),
+    Bytes,
+}
+
+impl Node {
+    pub(super) fn new(at: usize, what: Expression) -> Node {
+        let deepest = |nodes: &[Node]| nodes.iter().map(|node| node.depth).max().unwrap_or(0);
+        let inside = match &what {
+            Expression::Literal(_) | Expression::Name(_) => 0,
+            Expression::Select { of, .. } => of.depth,
+            Expression::Index { of, key, .. } => of.depth.max(key.depth),
+            Expression::Call {
+                target, arguments, ..
+            } => {
+                let target = target.as_ref().map_or(0, |target| target.depth);
+                target.max(deepest(arguments))
+            }
+            Expression::List(items) => {
+                let depths = items.iter().map(|item| item.node.depth);
+                depths.max().unwrap_or(0)
+            }
+            Expression::Map(entries) => {
+                let depths = entries
+                    .iter()
+                    .map(|(key, value)| key.node.depth.max(value.depth));
+                depths.max().unwrap_or(0)
+            }
+            Expression::Message { fields, .. } => {
+                let depths = fields.iter().map(|(.., node)| node.depth);
+                depths.max().unwrap_or(0)
+            }
+            Expression::And(terms) | Expression::Or(terms) => deepest(terms),
+            Expression::Conditional(parts) => deepest(parts.as_slice()),
+        };
+        let depth = inside + 1;
+        Node { at, depth, what }
+    }
+
+    /// The name with dots that this may be: `a.b.c`.
+    pub(super) fn qualified(&self) -> Option<String> {
+        match &self.what {
+            Expression::Name(name) => Some(name.trim_start_matches('.').to_owned()),
+            Expression::Select {
+                of,
+                name,
+                is_optional: false,
+            } => {
+                let mut whole = of.qualified()?;
+                whole.push('.');
+                whole.push_str(name);
+                Some(whole)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The types of values, and which of them may stand for which.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The type of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// Anything. What it is shows when the expression is evaluated.
+    Dyn,
+    /// Anything, as a message has it.
+    Any,
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool,
+    /// A whole number.
+    Int,
+    /// A whole number that is not negative.
+    Uint,
+    /// A floating-point number.
+    Double,
+    /// A text.
+    String,
+    /// Bytes.
+    Bytes,
+    /// A time between two points in time.
+    Duration,
+    /// A point in time.
+    Timestamp,
+    /// A list of these.
+    List(Arc<Type>),
+    /// A map.
+    Map(Arc<(Type, Type)>),
+    /// A value that may be absent.
+    Optional(Arc<Type>),
+    /// A type as a value.
+    Type(Arc<Type>),
+    /// A value with members that are known.
+    Object(Arc<ObjectType>),
+    /// A value that only functions know.
+    Opaque(&'static str),
+    /// What stands for some type in the type of a function.
+    Parameter(char),
+    /// What is wrong already.
+    Wrong,
+}
+
+/// How deep types are told apart. What is deeper is anything, so that types stay small: expressions
+/// can double them again and again.
+const MAX_DEPTH: usize = 10;
+
+/// A value with members. The name tells its type.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectType {
+    /// The name of the type.
+    pub name: String,
+    /// The members.
+    pub fields: BTreeMap<String, Type>,
+}
+
+impl PartialEq for ObjectType {
+    fn eq(&self, other: &ObjectType) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Type {
+    /// A list of these.
+    pub fn list(of: Type) -> Type {
+        Type::List(Arc::new(of)).bounded()
+    }
+
+    /// A map from keys to values.
+    pub fn map(key: Type, value: Type) -> Type {
+        Type::Map(Arc::new((key, value))).bounded()
+    }
+
+    /// What may be absent.
+    pub fn optional(of: Type) -> Type {
+        Type::Optional(Arc::new(of)).bounded()
+    }
+
+    /// A type as a value.
+    pub(super) fn of_type(of: Type) -> Type {
+        Type::Type(Arc::new(of)).bounded()
+    }
+
+    fn bounded(self) -> Type {
+        match self.depth() > MAX_DEPTH {
+            true => Type::Dyn,
+            false => self,
+        }
+    }
+
+    fn depth(&self) -> usize {
+        1 + match self {
+            Type::List(of) | Type::Optional(of) | Type::Type(of) => of.depth(),
+            Type::Map(of) => of.0.depth().max(of.1.depth()),
+            _ => 0,
+        }
+    }
+
+    /// A value with these members.
+    pub fn object(name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Type {
+        Type::Object(Arc::new(ObjectType {
+            name: name.to_owned(),
+            fields: fields.into_iter().collect(),
+        }))
+    }
+
+    /// The name of what a fault shows as an argument.
+    pub(super) fn as_argument(&self) -> String {
+        match self {
+            Type::Null => "null".to_owned(),
+            Type::Any => "any".to_owned(),
+            Type::Duration => "duration".to_owned(),
+            Type::Timestamp => "timestamp".to_owned(),
+            Type::List(of) => format!("list({})", of.as_argument()),
+            Type::Map(of) => format!("map({}, {})", of.0.as_argument(), of.1.as_argument()),
+            Type::Optional(of) => format!("optional_type({})", of.as_argument()),
+            other => other.to_string(),
+        }
+    }
+
+    fn may_be_null(&self) -> bool {
+        matches!(
+            self,
+            Type::Null
+                | Type::Object(_)
+                | Type::Opaque(_)
+                | Type::Duration
+                | Type::Timestamp
+                | Type::Optional(_)
+        )
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // What nothing is known of is anything.
+            Type::Dyn | Type::Parameter(_) => f.write_str("dyn"),
+            Type::Any => f.write_str("google.protobuf.Any"),
+            Type::Null => f.write_str("null_type"),
+            Type::Bool => f.write_str("bool"),
+            Type::Int => f.write_str("int"),
+            Type::Uint => f.write_str("uint"),
+            Type::Double => f.write_str("double"),
+            Type::String => f.write_str("string"),
+            Type::Bytes => f.write_str("bytes"),
+            Type::Duration => f.write_str("google.protobuf.Duration"),
+            Type::Timestamp => f.write_str("google.protobuf.Timestamp"),
+            Type::List(of) => write!(f, "list({of})"),
+            Type::Map(of) => write!(f, "map({}, {})", of.0, of.1),
+            Type::Optional(of) => write!(f, "optional_type({of})"),
+            Type::Type(of) => write!(f, "type({of})"),
+            Type::Object(of) => f.write_str(&of.name),
+            Type::Opaque(name) => f.write_str(name),
+            Type::Wrong => f.write_str("!error!"),
+        }
+    }
+}
+
+/// What parameters stand for in one call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bound(Vec<(char, Type)>);
+
+impl Bound {
+    fn get(&self, name: char) -> Option<&Type> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, of)| of)
+    }
+
+    fn set(&mut self, name: char, of: Type) {
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = of,
+            None => self.0.push((name, of)),
+        }
+    }
+
+    /// Whether a value of the type `found` may stand where `wanted` is asked for. Parameters of
+    /// `wanted` are bound.
+    pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
+        match (wanted, found) {
+            (Type::Parameter(name), _) => match self.get(*name).cloned() {
+                None => {
+                    self.set(*name, found.clone());
+                    true
+                }
+                Some(known) => match joined(&known, found) {
+                    Some(both) => {
+                        self.set(*name, both);
+                        true
+                    }
+                    None => false,
+                },
+            },
+            (Type::List(wanted), Type::List(found)) => self.fits(wanted, found),
+            (Type::Optional(wanted), Type::Optional(found)) => self.fits(wanted, found),
+            (Type::Type(wanted), Type::Type(found)) => self.fits(wanted, found),
+            (Type::Map(wanted), Type::Map(found)) => {
+                self.fits(&wanted.0, &found.0) && self.fits(&wanted.1, &found.1)
+            }
+            _ => joined(wanted, found).is_some(),
+        }
+    }
+
+    /// The type with what its parameters stand for. What they stand for is unknown if nothing was
+    /// said of it.
+    pub(super) fn filled(&self, of: &Type) -> Type {
+        match of {
+            Type::Parameter(name) => self.get(*name).cloned().unwrap_or(Type::Dyn),
+            Type::List(of) => Type::list(self.filled(of)),
+            Type::Optional(of) => Type::optional(self.filled(of)),
+            Type::Type(of) => Type::of_type(self.filled(of)),
+            Type::Map(of) => Type::map(self.filled(&of.0), self.filled(&of.1)),
+            other => other.clone(),
+        }
+    }
+}
+
+/// The type of what is of either type; none if there is no such type. What is known of one of them
+/// is not asked of what is not known of the other.
+pub(super) fn joined(one: &Type, other: &Type) -> Option<Type> {
+    match (one, other) {
+        _ if one == other => Some(one.clone()),
+        (Type::Parameter(_), known) | (known, Type::Parameter(_)) => Some(known.clone()),
+        (Type::Dyn | Type::Any | Type::Wrong, _) | (_, Type::Dyn | Type::Any | Type::Wrong) => {
+            Some(Type::Dyn)
+        }
+        (Type::Null, known) | (known, Type::Null) if known.may_be_null() => Some(known.clone()),
+        (Type::List(one), Type::List(other)) => joined(one, other).map(Type::list),
+        (Type::Optional(one), Type::Optional(other)) => joined(one, other).map(Type::optional),
+        (Type::Map(one), Type::Map(other)) => Some(Type::map(
+            joined(&one.0, &other.0)?,
+            joined(&one.1, &other.1)?,
+        )),
+        // Two types are compared as values.
+        (Type::Type(_), Type::Type(_)) => Some(Type::of_type(Type::Dyn)),
+        // Objects by name may have been built in two ways.
+        (Type::Object(one), Type::Object(other)) if one.name == other.name => {
+            Some(Type::Object(Arc::clone(other)))
+        }
+        _ => None,
+    }
+}
