@@ -168,6 +168,7 @@ impl<'o> Meta<'o> {
             let masked = names::mask_trailing_dash(base);
             let wrong = match rule {
                 NameRule::DnsSubdomain => names::dns_subdomain(&masked),
+                NameRule::DnsSubdomainWhole | NameRule::OfKind => Vec::new(),
                 NameRule::DnsLabel => names::dns_label(&masked),
                 NameRule::PathSegment => names::path_segment_prefix(base),
             };
@@ -178,7 +179,8 @@ impl<'o> Meta<'o> {
             errors.push(FieldError::required("metadata.name", detail));
         } else {
             let wrong = match rule {
-                NameRule::DnsSubdomain => names::dns_subdomain(name),
+                NameRule::DnsSubdomain | NameRule::DnsSubdomainWhole => names::dns_subdomain(name),
+                NameRule::OfKind => Vec::new(),
                 NameRule::DnsLabel => names::dns_label(name),
                 NameRule::PathSegment => names::path_segment(name),
             };

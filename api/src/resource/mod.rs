@@ -35,6 +35,10 @@ pub enum ResourceScope {
 pub enum NameRule {
     /// A DNS subdomain of at most 253 characters.
     DnsSubdomain,
+    /// As before. What names are made from is not checked itself.
+    DnsSubdomainWhole,
+    /// What the kind's own validation says.
+    OfKind,
     /// A DNS label of at most 63 characters.
     DnsLabel,
     /// Any valid segment of a path (API-200).

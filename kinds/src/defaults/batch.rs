@@ -1,5 +1,6 @@
 //! What is filled in of Jobs and CronJobs (http.md 7).
 
+use api::names;
 use api::object::Object;
 use serde_json::{Value, json};
 
@@ -47,6 +48,15 @@ pub fn job(object: &mut Object) {
 fn label_as_template(object: &mut Object) {
     let spec = object.0.get("spec").and_then(Value::as_object);
     let labels = spec.and_then(template_labels).cloned();
+    // A name that is no label is told of at the template alone, where it was put.
+    let is_made = |label: &&str| {
+        let value = labels.as_ref().and_then(|labels| labels.get(*label));
+        value.and_then(Value::as_str) == Some(object.name())
+    };
+    if JOB_NAME.iter().any(|label| is_made(label)) && !names::label_value(object.name()).is_empty()
+    {
+        return;
+    }
     if let Some(labels) = labels
         && is_without(object.metadata_mut(), "labels")
     {

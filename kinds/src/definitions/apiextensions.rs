@@ -3,7 +3,7 @@
 use super::{cluster, generation, names, rules, with_status};
 use crate::columns::apiextensions as columns;
 use crate::special::customresourcedefinitions as definitions;
-use api::resource::{CreateStrategy, ResourceDefinition, UpdateCheck, UpdateStrategy};
+use api::resource::{CreateStrategy, NameRule, ResourceDefinition, UpdateCheck, UpdateStrategy};
 
 /// CustomResourceDefinitions. Their keys have their group (KV-3).
 pub fn customresourcedefinitions() -> ResourceDefinition {
@@ -21,6 +21,7 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
             prepare: Some(definitions::prepare_update),
             ..row.update
         },
+        name_rule: NameRule::OfKind,
         short_names: names(&["crd", "crds"]),
         categories: names(&["api-extensions"]),
         key_prefix: "apiextensions.k8s.io/customresourcedefinitions".to_owned(),

@@ -296,6 +296,7 @@ pub fn replicationcontrollers() -> ResourceDefinition {
         short_names: names(&["rc"]),
         categories: names(&["all"]),
         key_prefix: "controllers".to_owned(),
+        name_rule: NameRule::DnsSubdomainWhole,
         generation: generation(&["spec"]),
         update_checks: &[UpdateCheck::Changes],
         propagation: DefaultPropagation::Orphan,

@@ -3,13 +3,14 @@
 use super::{cluster, generation, rules, typed, with_bare_status};
 use crate::columns::resource as columns;
 use crate::special::resourceslices;
-use api::resource::{ResourceDefinition, SelectableField, UpdateCheck, UpdateStrategy};
+use api::resource::{NameRule, ResourceDefinition, SelectableField, UpdateCheck, UpdateStrategy};
 
 const GROUP: &str = "resource.k8s.io";
 
 /// DeviceClasses.
 pub fn deviceclasses() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
+        name_rule: NameRule::DnsSubdomainWhole,
         generation: generation(&["spec"]),
         returns_deleted: true,
         update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],

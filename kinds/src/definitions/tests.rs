@@ -93,9 +93,9 @@ fn rows_have_the_rules_of_kubernetes() {
             assert_eq!(record["onDelete"], row.returns_deleted, "{row:?}");
         }
         let accepted = match row.name_rule {
-            NameRule::DnsSubdomain => [true, false, false, true],
+            NameRule::DnsSubdomain | NameRule::DnsSubdomainWhole => [true, false, false, true],
             NameRule::DnsLabel => [false; 4],
-            NameRule::PathSegment => [true; 4],
+            NameRule::PathSegment | NameRule::OfKind => [true; 4],
         };
         // Their own validation has more rules for names.
         match row.plural.as_str() {

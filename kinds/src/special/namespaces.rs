@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use api::metadata::FieldError;
+use api::names;
 use api::object::Object;
 use api::object::{put, whole_seconds};
 
@@ -30,7 +31,11 @@ pub fn prepare_create(object: &mut Object) {
         finalizers.push(CONTENT_FINALIZER.into());
     }
     put(object, FINALIZERS, finalizers.into());
-    label_with_name(object);
+    // A name that was made is no label yet when it is found to be wrong.
+    let is_made = !object.meta("generateName").is_empty();
+    if !is_made || names::label_value(object.name()).is_empty() {
+        label_with_name(object);
+    }
 }
 
 /// Fills in the members that an update omits.

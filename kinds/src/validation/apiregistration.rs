@@ -19,11 +19,13 @@ pub fn validate_apiservice(object: &Object) -> Faults {
     let spec = Field::of(object, "spec");
     let (group, version) = (spec.member("group"), spec.member("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
-    if !object.name().is_empty() && object.name() != wanted {
-        let metadata = Field::of(object, "metadata");
-        let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
-        let name = metadata.member("name");
-        faults.push(name.invalid_value(object.name(), detail));
+    let metadata = Field::of(object, "metadata");
+    for name in ["generateName", "name"] {
+        let name = metadata.member(name);
+        if !name.text().is_empty() && name.text() != wanted {
+            let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
+            faults.push(name.invalid(detail));
+        }
     }
     if !group.text().is_empty() {
         report(&group, names::dns_subdomain(group.text()), &mut faults);

@@ -76,11 +76,17 @@ fn validate_name(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
     let plural = names.member("plural");
     let group = spec.member("group");
     let wanted = format!("{}.{}", plural.text(), group.text());
-    if !object.name().is_empty() && object.name() != wanted {
-        let metadata = Field::of(object, "metadata");
-        let name = metadata.member("name");
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        faults.push(name.invalid_value(object.name(), detail));
+    let metadata = Field::of(object, "metadata");
+    let (base, name) = (metadata.member("generateName"), metadata.member("name"));
+    let masked = names::mask_trailing_dash(base.text());
+    for (field, checked) in [(&base, masked.as_ref()), (&name, name.text())] {
+        if field.text().is_empty() {
+            continue;
+        }
+        report(field, names::dns_subdomain(checked), faults);
+        if field.text() != wanted {
+            faults.push(field.invalid("must be spec.names.plural+\".\"+spec.group"));
+        }
     }
 }
 

@@ -17,8 +17,11 @@ const IMMUTABLE: &str = "field is immutable";
 pub fn validate_ipaddress(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let metadata = Field::of(object, "metadata");
-    if !object.name().is_empty() {
-        validate_address(&metadata.member("name"), &mut faults);
+    for name in ["generateName", "name"] {
+        let name = metadata.member(name);
+        if !name.text().is_empty() {
+            validate_address(&name, &mut faults);
+        }
     }
     let spec = Field::of(object, "spec");
     let parent = spec.member("parentRef");
