@@ -53,6 +53,17 @@ pub trait Namespaces: Send + Sync + 'static {
         name: &'n str,
         lookup: Lookup,
     ) -> BoxFuture<'n, Result<NamespaceState, Box<Status>>>;
+
+    /// Whether a namespace has a label with this value, by the current state of the store.
+    ///
+    /// # Errors
+    /// The lookup failed.
+    fn has_label<'n>(
+        &'n self,
+        name: &'n str,
+        key: &'n str,
+        value: &'n str,
+    ) -> BoxFuture<'n, Result<bool, Box<Status>>>;
 }
 
 /// The plugin.

@@ -19,6 +19,7 @@ use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
 
+pub mod admin_access;
 pub mod lifecycle;
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,19 @@ impl NamespaceSource {
             storage,
         }
     }
+
+    async fn found(
+        &self,
+        name: &str,
+        asked: Asked,
+    ) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
+        // A name without a valid key names no namespace.
+        let Ok(key) = object_key(&self.definition, None, name) else {
+            return Ok(None);
+        };
+        let found = self.storage.get(GetRequest { key, asked }).await;
+        found.map_err(|error| interpret(error, FailedOperation::Get, &self.definition, name))
+    }
 }
 
 impl Namespaces for NamespaceSource {
@@ -37,18 +50,25 @@ impl Namespaces for NamespaceSource {
         lookup: Lookup,
     ) -> BoxFuture<'n, Result<NamespaceState, Box<Status>>> {
         async move {
-            // A name without a valid key names no namespace.
-            let Ok(key) = object_key(&self.definition, None, name) else {
-                return Ok(NamespaceState::Absent);
-            };
             let asked = match lookup {
                 Lookup::Cached => Asked::Any,
                 Lookup::Live => Asked::Unset,
             };
-            let found = self.storage.get(GetRequest { key, asked }).await;
-            let found = found
-                .map_err(|error| interpret(error, FailedOperation::Get, &self.definition, name))?;
+            let found = self.found(name, asked).await?;
             Ok(found.map_or(NamespaceState::Absent, |namespace| state_of(&namespace)))
+        }
+        .boxed()
+    }
+
+    fn has_label<'n>(
+        &'n self,
+        name: &'n str,
+        key: &'n str,
+        value: &'n str,
+    ) -> BoxFuture<'n, Result<bool, Box<Status>>> {
+        async move {
+            let found = self.found(name, Asked::Unset).await?;
+            Ok(found.is_some_and(|namespace| namespace.attributes().label(key) == Some(value)))
         }
         .boxed()
     }

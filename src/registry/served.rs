@@ -9,6 +9,7 @@ use super::catalog::Catalog;
 use super::namespace_source::NamespaceSource;
 use super::rest::RestStorage;
 use super::store::{RegistryStore, StoreOptions};
+use crate::admission::admin_access::AdminAccess;
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
@@ -34,12 +35,14 @@ impl Registry {
     ) -> Registry {
         let mut namespaces = resources.iter();
         let namespaces = namespaces.find(|(row, _)| row.is("", "namespaces"));
-        let lifecycle = namespaces.map(|(row, storages)| {
+        let plugins = namespaces.map(|(row, storages)| {
             let source = NamespaceSource::new(row.clone(), storages.storage.clone());
-            Arc::new(NamespaceLifecycle::new(Arc::new(source))) as Arc<dyn Plugin>
+            let source = Arc::new(source);
+            let lifecycle: Arc<dyn Plugin> = Arc::new(NamespaceLifecycle::new(source.clone()));
+            vec![lifecycle, Arc::new(AdminAccess::new(source))]
         });
         let options = StoreOptions {
-            admission: Admission::new(lifecycle.into_iter().collect()),
+            admission: Admission::new(plugins.unwrap_or_default()),
             root: root.into(),
             event_ttl,
             ..StoreOptions::default()

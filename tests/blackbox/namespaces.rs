@@ -178,3 +178,37 @@ async fn creating_in_a_missing_namespace_is_not_found() {
     let list = client.call(Call::get(path)).await.expect(200);
     assert_eq!(list["items"], json!([]));
 }
+
+/// As in kube-apiserver, with the path of an older form.
+#[tokio::test]
+async fn only_namespaces_with_a_label_have_claims_with_admin_access() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let key = "resource.kubernetes.io/admin-access";
+    for (name, value) in [("privileged", "true"), ("ordinary", "false")] {
+        let namespace = json!({"metadata": {"name": name, "labels": {key: value}}});
+        client
+            .call(Call::post("/api/v1/namespaces", &namespace))
+            .await
+            .expect(201);
+    }
+    let exactly = json!({"deviceClassName": "c", "adminAccess": true});
+    let spec = json!({"devices": {"requests": [{"name": "a", "exactly": exactly}]}});
+    let claim = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "a"}, "spec": spec,
+    });
+    let path =
+        |namespace: &str| format!("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims");
+    client
+        .call(Call::post(&path("privileged"), &claim))
+        .await
+        .expect(201);
+    let refused = client.call(Call::post(&path("ordinary"), &claim)).await;
+    assert_eq!(refused.status, 422);
+    let refused = refused.json();
+    assert_eq!(
+        refused["details"]["causes"][0]["field"],
+        "spec.devices.requests[0].adminAccess"
+    );
+}

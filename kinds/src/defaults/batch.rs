@@ -53,8 +53,7 @@ fn label_as_template(object: &mut Object) {
         let value = labels.as_ref().and_then(|labels| labels.get(*label));
         value.and_then(Value::as_str) == Some(object.name())
     };
-    if JOB_NAME.iter().any(|label| is_made(label)) && !names::label_value(object.name()).is_empty()
-    {
+    if JOB_NAME.iter().any(is_made) && !names::label_value(object.name()).is_empty() {
         return;
     }
     if let Some(labels) = labels

@@ -1,5 +1,5 @@
-//! What is refused of requests for certificates. Requests and certificates are decoded up to their
-//! outermost structure; what is in them is left to the signers.
+//! What is refused of requests for certificates. The structure of requests is read, and the
+//! outermost one of certificates; what names, keys and signatures say is left to the signers.
 
 use api::field::Field;
 use api::field_error::go_quote;
@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::Faults;
+use super::asn1::check_request;
 use super::formats::require_text;
 
 const MAX_DOMAIN: usize = 253;
@@ -50,8 +51,12 @@ pub fn validate_certificatesigningrequest(object: &Object) -> Faults {
     let request = spec.member("request");
     let pem = decoded(&request);
     let block = pem_blocks(&pem).next();
-    if block.is_none_or(|block| block.kind != "CERTIFICATE REQUEST") {
-        faults.push(request.invalid("PEM block type must be CERTIFICATE REQUEST"));
+    match block.filter(|block| block.kind == "CERTIFICATE REQUEST") {
+        None => faults.push(request.invalid("PEM block type must be CERTIFICATE REQUEST")),
+        Some(block) => {
+            let wrong = check_request(&block.bytes).err();
+            faults.extend(wrong.map(|wrong| request.invalid(wrong)));
+        }
     }
     validate_usages(&spec.member("usages"), &mut faults);
     let signer = spec.member("signerName");

@@ -9,6 +9,7 @@ pub mod addresses;
 pub mod admissionregistration;
 pub mod apiextensions;
 pub mod apiregistration;
+pub mod asn1;
 pub mod autoscaling;
 pub mod batch;
 pub mod certificates;
