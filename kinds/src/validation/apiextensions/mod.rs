@@ -31,7 +31,7 @@ pub fn validate_customresourcedefinition(object: &Object) -> Faults {
     let spec = Field::of(object, "spec");
     validate_name(object, &spec, &mut faults);
     validate_spec(&spec, options::ALL, &mut faults);
-    validate_status(object, &mut faults);
+    validate_status(object, None, &mut faults);
     faults
 }
 
@@ -58,7 +58,7 @@ pub fn validate_customresourcedefinition_update(object: &Object, stored: &Object
             faults.push(field.invalid_value(field.text(), "field is immutable"));
         }
     }
-    validate_status(object, &mut faults);
+    validate_status(object, Some(stored), &mut faults);
     faults
 }
 
@@ -140,18 +140,42 @@ fn validate_names(names: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// The faults of what does not depend on the spec alone.
-fn validate_status(object: &Object, faults: &mut Faults) {
+/// The faults of what does not depend on the spec alone. What was so before may stay (CRD-20,
+/// CRD-23).
+fn validate_status(object: &Object, stored: Option<&Object>, faults: &mut Faults) {
     let spec = Field::of(object, "spec");
     let status = Field::of(object, "status");
     versions::validate_stored(&status.member("storedVersions"), &spec, faults);
-    validate_approval(object, &spec, faults);
+    if stored.is_none_or(|stored| approval_of(stored) != approval_of(object)) {
+        validate_approval(object, &spec, faults);
+    }
     let preserves = spec.member("preserveUnknownFields");
-    if preserves.is_true() {
+    let did_preserve = stored.and_then(|stored| stored.at(&["spec", "preserveUnknownFields"]));
+    if preserves.is_true() && did_preserve != Some(&Value::Bool(true)) {
         faults.push(preserves.invalid(
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
              spec.versions[*].schema instead",
         ));
+    }
+}
+
+/// What an annotation says of an approval.
+#[derive(Clone, Copy, PartialEq)]
+enum Approval {
+    Missing,
+    Given,
+    Bypassed,
+    Invalid,
+}
+
+fn approval_of(object: &Object) -> Approval {
+    let metadata = Field::of(object, "metadata");
+    let annotations = metadata.member("annotations");
+    match annotations.key(APPROVAL).text() {
+        "" => Approval::Missing,
+        text if text.starts_with("unapproved") => Approval::Bypassed,
+        text if is_address(text) => Approval::Given,
+        _ => Approval::Invalid,
     }
 }
 
@@ -166,14 +190,15 @@ fn validate_approval(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
     let annotations = metadata.member("annotations");
     let approval = annotations.key(APPROVAL);
     let needs = format!("protected groups must have approval annotation \"{APPROVAL}\"");
-    let text = approval.text();
-    if text.is_empty() {
-        faults.push(approval.required(format!("{needs}, see {APPROVAL_PAGE}")));
-    } else if !text.starts_with("unapproved") && !is_address(text) {
-        faults.push(approval.invalid(format!(
+    match approval_of(object) {
+        Approval::Missing => {
+            faults.push(approval.required(format!("{needs}, see {APPROVAL_PAGE}")));
+        }
+        Approval::Invalid => faults.push(approval.invalid(format!(
             "{needs} with either a URL or a reason starting with \"unapproved\", see \
              {APPROVAL_PAGE}"
-        )));
+        ))),
+        Approval::Given | Approval::Bypassed => {}
     }
 }
 
@@ -185,6 +210,8 @@ fn is_address(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::defaults::apiextensions::customresourcedefinition;
     use crate::recorded::{Functions, check};
@@ -206,5 +233,52 @@ mod tests {
             create: validate_customresourcedefinition,
             update: Some(validate_customresourcedefinition_update),
         });
+    }
+    fn changed(stored: Value, object: Value) -> Vec<String> {
+        let whole = |spec: Value| {
+            let mut whole = json!({
+                "metadata": {"name": "foos.d.k8s.io"},
+                "spec": {"group": "d.k8s.io", "scope": "Namespaced", "names": {
+                    "plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList",
+                }},
+                "status": {"storedVersions": ["v1"]},
+            });
+            let members = spec.as_object().unwrap().clone();
+            whole["spec"].as_object_mut().unwrap().extend(members);
+            Object(whole.as_object().unwrap().clone())
+        };
+        let faults = validate_customresourcedefinition_update(&whole(object), &whole(stored));
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    fn version(schema: &Value) -> Value {
+        let schema = json!({"openAPIV3Schema": schema});
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
+        json!({ "versions": [version], "preserveUnknownFields": true })
+    }
+
+    /// CRD-20, CRD-23, CRD-41: a rule that the stored definition breaks is not held against a
+    /// change.
+    #[test]
+    fn what_was_wrong_before_may_stay() {
+        let untyped = json!({"type": "object", "properties": {"a": {}}});
+        let more = json!({"type": "object", "properties": {"a": {}, "b": {}}});
+        assert!(changed(version(&untyped), version(&more)).is_empty());
+        let set = |items: Value| {
+            let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": items});
+            version(&json!({"type": "object", "properties": {"a": set}}))
+        };
+        let objects = set(json!({"type": "object"}));
+        assert!(changed(objects.clone(), objects.clone()).is_empty());
+        let good = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let faults = changed(version(&good), version(&untyped));
+        assert_eq!(
+            faults,
+            [
+                "spec.validation.openAPIV3Schema.properties[a].type: Required value: must not be \
+              empty for specified object fields"
+            ]
+        );
+        assert_eq!(changed(version(&good), objects).len(), 1);
     }
 }
