@@ -15,6 +15,12 @@ const MAX_FAULTS: usize = 100;
 /// comparisons of a text with a pattern. Large lists beside many alternatives would take hours.
 const MAX_STEPS: usize = 2_000_000;
 
+/// The values of an enumeration that are compared in one step.
+const VALUES_IN_STEP: usize = 16;
+
+/// The values of an enumeration that a fault names. More would not be shown.
+const MAX_SUPPORTED: usize = 1000;
+
 /// The steps of compiling a pattern.
 const COMPILE_STEPS: usize = 1000;
 
@@ -372,6 +378,10 @@ impl Check {
 
     fn known_values(&mut self, value: &Value, schema: &Structural, path: &str) {
         let values = &schema.rules.values;
+        self.steps += values.len() / VALUES_IN_STEP;
+        if self.steps > MAX_STEPS {
+            return;
+        }
         let is_known = values.iter().any(|known| equal(known, value));
         if values.is_empty() || is_known || value.is_null() && schema.is_nullable {
             return;
@@ -380,7 +390,7 @@ impl Check {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let supported = values.iter().map(as_text).collect();
+        let supported = values.iter().take(MAX_SUPPORTED).map(as_text).collect();
         let value = value.clone();
         self.fault(path, ValueFaultKind::NotSupported { value, supported });
     }

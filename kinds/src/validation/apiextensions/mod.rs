@@ -39,7 +39,12 @@ pub fn validate_customresourcedefinition(object: &Object) -> Faults {
 pub fn validate_customresourcedefinition_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    validate_spec(&spec, Options::after(stored), &mut faults);
+    validate_spec(&spec, options::ALL, &mut faults);
+    if !faults.is_empty() {
+        // What the stored definition breaks is looked at only if it matters.
+        faults.clear();
+        validate_spec(&spec, Options::after(stored), &mut faults);
+    }
     let before = Field::of(stored, "spec");
     let (names, old_names) = (spec.member("names"), before.member("names"));
     let mut immutable = vec![

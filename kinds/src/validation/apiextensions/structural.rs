@@ -4,7 +4,7 @@
 
 use api::field::Field;
 use api::structural::pattern::Pattern;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::validation::Faults;
 
@@ -175,7 +175,16 @@ fn is_nothing(value: &Value) -> bool {
 /// Whether the alternatives are those of a whole number or a text (CRD-44).
 fn is_int_or_string(schema: &Field<'_>) -> bool {
     let alternatives = schema.value().and_then(|schema| schema.get("anyOf"));
-    alternatives == Some(&json!([{"type": "integer"}, {"type": "string"}]))
+    let alternatives = alternatives.and_then(Value::as_array).map(Vec::as_slice);
+    let is = |schema: &Value, kind: &str| {
+        let members = schema.as_object();
+        members.is_some_and(|members| members.len() == 1)
+            && schema.get("type").and_then(Value::as_str) == Some(kind)
+    };
+    match alternatives {
+        Some([first, second]) => is(first, "integer") && is(second, "string"),
+        _ => false,
+    }
 }
 
 fn in_first_all_of(schema: &Field<'_>) -> bool {
