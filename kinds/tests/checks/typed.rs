@@ -128,6 +128,13 @@ pub fn body(
     members
 }
 
+/// The first byte chooses the kind, the others the body.
+pub fn by_bytes(data: &[u8]) {
+    if let Some((kind, choices)) = data.split_first() {
+        check(super::row(*kind), choices);
+    }
+}
+
 /// A body of any form is read or refused, and what is read keeps its rules.
 pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     let (schema, id) = row.object_type.found().expect("a known type");

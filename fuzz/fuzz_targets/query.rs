@@ -1,0 +1,7 @@
+//! The query string of a request.
+#![no_main]
+
+#[path = "../../kinds/tests/checks/mod.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::requests::query(data));

@@ -1,0 +1,7 @@
+//! A continue token.
+#![no_main]
+
+#[path = "../../kinds/tests/checks/mod.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::requests::token(data));
