@@ -60,6 +60,9 @@ TEXTS = {
     "k8s.io/apimachinery/pkg/types.NodeName": "types.NodeName",
 }
 
+# The fields whose objects say their apiVersion and kind in JSON, unlike other objects in objects.
+TYPED = {"volumeClaimTemplates"}
+
 SCALARS = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
 
 FIELD = re.compile(r"^(?:(\w+)\s+)?([\w.*\[\]]+)\s+`(.*)`")
@@ -300,6 +303,8 @@ class Facts:
             words.append(f"default={package.constants[constant.group(1)] if constant else value}")
         if any(text == "unionDiscriminator" for text in markers):
             words.append("discriminator")
+        if field["name"] in TYPED:
+            words.append("typed")
         return ["  " + " ".join(words)]
 
 

@@ -26,7 +26,8 @@ pub(super) fn canonical(text: &str) -> Result<String, String> {
     Ok(printed(nanos))
 }
 
-fn parse(text: &str) -> Option<i128> {
+/// The nanoseconds of a duration.
+pub(crate) fn parse(text: &str) -> Option<i128> {
     let (is_negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -69,7 +70,8 @@ fn parse(text: &str) -> Option<i128> {
     i64::try_from(nanos).ok().map(i128::from)
 }
 
-fn printed(nanos: i128) -> String {
+/// A duration in nanoseconds as Go prints it.
+pub(crate) fn printed(nanos: i128) -> String {
     let mut text = String::new();
     if nanos < 0 {
         text.push('-');

@@ -5,7 +5,7 @@
 //! unknown members leaves, or a `Status` that refuses the body. This folder must not know HTTP or
 //! storage.
 
-mod go_duration;
+pub(crate) mod go_duration;
 mod scalar;
 mod tree;
 

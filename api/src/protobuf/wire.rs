@@ -5,8 +5,10 @@ use super::{ProtobufError, malformed};
 /// The content of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'b> {
-    /// A number; the bits of one with a fraction.
+    /// A number.
     Number(u64),
+    /// The bits of a number with a fraction.
+    Fixed(u64),
     /// Text, bytes or a message.
     Bytes(&'b [u8]),
 }
@@ -37,7 +39,15 @@ impl<'b> Reader<'b> {
                     .split_first_chunk::<8>()
                     .ok_or_else(|| malformed("it is cut off"))?;
                 self.rest = rest;
-                Piece::Number(u64::from_le_bytes(*bytes))
+                Piece::Fixed(u64::from_le_bytes(*bytes))
+            }
+            5 => {
+                let (bytes, rest) = self
+                    .rest
+                    .split_first_chunk::<4>()
+                    .ok_or_else(|| malformed("it is cut off"))?;
+                self.rest = rest;
+                Piece::Fixed(u32::from_le_bytes(*bytes).into())
             }
             2 => {
                 let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);

@@ -96,7 +96,7 @@ impl Schema {
     }
 
     /// What is printed of a field that was not given.
-    fn absent(&self, field: &Field) -> Option<Value> {
+    pub(super) fn absent(&self, field: &Field) -> Option<Value> {
         if field.of.is_pointer {
             return field.is_always_printed.then_some(Value::Null);
         }

@@ -6,11 +6,13 @@
 //! This folder must not know which kinds exist: those of Kubernetes are a table of the registry.
 
 mod canonical;
+mod messages;
 mod model;
 mod notation;
 mod openapi;
 
 pub(crate) use canonical::is_zero;
+pub(crate) use messages::{DELIMITED, Message, Part, is_list_message, push_number, wire_type};
 pub use model::{
     Field, KindName, ListType, ObjectType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct,
     StructId, Type,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
+
+use super::messages::LazyMessage;
 
 /// Types that refer to each other. It is made once and never changes.
 #[derive(Debug, Default)]
@@ -10,6 +12,8 @@ pub struct Schema {
     pub(super) structs: Vec<Struct>,
     /// By package and name: `apps.v1.DeploymentSpec`.
     pub(super) by_name: HashMap<String, StructId>,
+    /// Those that are kinds, by their names without group and version.
+    pub(super) kinds: OnceLock<HashMap<String, Vec<StructId>>>,
 }
 
 /// A struct of a [`Schema`].
@@ -35,6 +39,8 @@ pub struct Struct {
     pub(super) fields: Vec<Field>,
     /// The places of those that may be printed without a value.
     pub(super) printed_without_value: Vec<usize>,
+    /// Its form in protobuf.
+    pub(super) message: LazyMessage,
 }
 
 /// A field of a struct.
@@ -65,6 +71,8 @@ pub struct Field {
     pub is_atomic: Option<bool>,
     /// How strategic merge patches merge it.
     pub patch: Option<Patch>,
+    /// Whether objects in it say their apiVersion and kind in JSON, unlike other objects in objects.
+    pub has_types: bool,
     /// Whether it says which field of a union is set.
     pub is_discriminator: bool,
     /// The value that counts if none is given, in JSON. Only what the API declares.
@@ -198,6 +206,16 @@ pub struct KindName {
     pub kind: String,
 }
 
+impl KindName {
+    /// Group and version as objects name them: `apps/v1`.
+    pub fn api_version(&self) -> String {
+        match &*self.group {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+}
+
 /// The type of a resource's objects. Its schema is read at the first use.
 #[derive(Clone, Copy)]
 pub struct ObjectType {
@@ -243,19 +261,67 @@ impl Schema {
         self.structs.get(id.0)
     }
 
+    /// The struct of a kind of this apiVersion. Those of `meta.v1` (options, Status) are in each.
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kinds = self.kinds.get_or_init(|| self.kinds_by_name());
+        // The map is found by a text without making one of three.
+        let found = kinds.get(kind).and_then(|found| {
+            let mut found = found
+                .iter()
+                .filter_map(|id| Some((id, self.get(*id)?.kind.as_ref()?)));
+            found.find(|(_, name)| name.group == group && name.version == version)
+        });
+        match found {
+            Some((id, _)) => Some(*id),
+            None => self.find(&format!("meta.v1.{kind}")),
+        }
+    }
+
+    fn kinds_by_name(&self) -> HashMap<String, Vec<StructId>> {
+        let mut kinds: HashMap<String, Vec<StructId>> = HashMap::new();
+        for (place, of) in self.structs.iter().enumerate() {
+            if let Some(name) = &of.kind {
+                kinds
+                    .entry(name.kind.clone())
+                    .or_default()
+                    .push(StructId(place));
+            }
+        }
+        kinds
+    }
+
     /// All structs.
     pub fn structs(&self) -> impl Iterator<Item = &Struct> {
         self.structs.iter()
     }
 }
 
+impl Type {
+    /// A type that is no pointer and has no schema of its own.
+    pub(crate) fn plain(shape: Shape, go_name: String) -> Type {
+        Type {
+            shape,
+            is_pointer: false,
+            go_name,
+            values: Vec::new(),
+            schema_name: None,
+        }
+    }
+}
+
 impl Struct {
-    /// The field with this name in JSON.
-    pub fn field(&self, name: &str) -> Option<&Field> {
-        let at = self
+    /// The place of the field with this name in JSON among the fields.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        let found = self
             .fields
             .binary_search_by(|field| field.name.as_str().cmp(name));
-        self.fields.get(at.ok()?)
+        found.ok()
+    }
+
+    /// The field with this name in JSON.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.get(self.place(name)?)
     }
 
     /// The fields that may be printed without a value.

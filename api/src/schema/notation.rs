@@ -31,6 +31,7 @@
 //! | `map=atomic`, `map=granular` | how appliers merge the map or struct |
 //! | `patch=merge(name)`, `patch=retainKeys` | how strategic merge patches merge it |
 //! | `default=TCP` | the value that counts if none is given |
+//! | `typed` | the objects in it have their apiVersion and kind in JSON |
 //! | `discriminator` | it says which other field is set |
 //!
 //! `inline` instead of a name means the fields of another struct, which is a message with this
@@ -174,7 +175,11 @@ impl<'t> Texts<'t> {
         };
         let structs = self.structs.iter().map(|text| resolver.resolved(text));
         let structs = structs.collect::<Result<_, _>>()?;
-        Ok(Schema { structs, by_name })
+        Ok(Schema {
+            structs,
+            by_name,
+            kinds: Default::default(),
+        })
     }
 }
 
@@ -198,6 +203,7 @@ impl Resolver<'_, '_> {
             is_union: text.words.contains(&"union"),
             is_open: text.words.contains(&"open"),
             printed_without_value: printed.collect(),
+            message: Default::default(),
             fields,
         })
     }
@@ -279,14 +285,14 @@ impl Resolver<'_, '_> {
         if let Some(item) = written.strip_prefix("[]") {
             let item = self.of(item, package, depth)?;
             let go_name = format!("[]{}", go_name(&item));
-            return Some(plain(Shape::List(Box::new(item)), go_name));
+            return Some(Type::plain(Shape::List(Box::new(item)), go_name));
         }
         if let Some(map) = written.strip_prefix("map[") {
             let (key, value) = map.split_once(']')?;
             let key = self.of(key, package, depth)?;
             let value = self.of(value, package, depth)?;
             let go_name = format!("map[{}]{}", go_name(&key), go_name(&value));
-            return Some(plain(Shape::Map(Box::new(value)), go_name));
+            return Some(Type::plain(Shape::Map(Box::new(value)), go_name));
         }
         if let Some(of) = of_its_own(written) {
             return Some(of);
@@ -302,7 +308,7 @@ impl Resolver<'_, '_> {
             });
         }
         let id = self.by_name.get(&whole)?;
-        Some(plain(Shape::Struct(*id), shown))
+        Some(Type::plain(Shape::Struct(*id), shown))
     }
 }
 
@@ -318,16 +324,6 @@ fn numbered(word: &str) -> Option<Option<u32>> {
     match word {
         "-" => Some(None),
         word => word.parse().ok().map(Some),
-    }
-}
-
-fn plain(shape: Shape, go_name: String) -> Type {
-    Type {
-        shape,
-        is_pointer: false,
-        go_name,
-        values: Vec::new(),
-        schema_name: None,
     }
 }
 
@@ -392,7 +388,7 @@ fn of_its_own(word: &str) -> Option<Type> {
     };
     Some(Type {
         schema_name,
-        ..plain(shape, go_name.to_owned())
+        ..Type::plain(shape, go_name.to_owned())
     })
 }
 
@@ -419,6 +415,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
         list: None,
         is_atomic: None,
         patch: None,
+        has_types: false,
         is_discriminator: false,
         default: None,
     };
@@ -428,6 +425,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
                 "always" => field.is_always_printed = true,
                 "omitzero" => field.omits_zero_struct = true,
                 "required" => field.is_required = true,
+                "typed" => field.has_types = true,
                 "discriminator" => field.is_discriminator = true,
                 _ => return None,
             },

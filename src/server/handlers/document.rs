@@ -6,9 +6,9 @@ use bytes::Bytes;
 use crate::api::decode::{BodyFormat, FieldFault, decode_object, strict_decoding_error};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
-use crate::api::protobuf::{self, ProtobufError};
+use crate::api::protobuf::{self, Texts};
 use crate::api::resource::ResourceDefinition;
-use crate::api::status::{Status, StatusReason};
+use crate::api::status::Status;
 use crate::api::warnings::Warnings;
 use crate::schema::Schema;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
@@ -63,17 +63,12 @@ impl Document {
         let Document { body, form } = self;
         match form {
             BodyForm::Text(format) => Ok((body, format)),
-            BodyForm::Protobuf => match protobuf::to_json(&body, version, kind, schema) {
-                Ok(json) => Ok((json.into(), BodyFormat::Json)),
-                Err(error @ ProtobufError::Malformed(_)) => {
-                    Err(Box::new(Status::bad_request(error.to_string())))
+            BodyForm::Protobuf => {
+                match protobuf::to_json(&body, version, kind, schema, Texts::Strict) {
+                    Ok(json) => Ok((json.into(), BodyFormat::Json)),
+                    Err(error) => Err(Box::new(Status::bad_request(error.to_string()))),
                 }
-                Err(error @ ProtobufError::Unsupported(_)) => Err(Box::new(Status::failure(
-                    415,
-                    StatusReason::UNSUPPORTED_MEDIA_TYPE,
-                    error.to_string(),
-                ))),
-            },
+            }
         }
     }
 }

@@ -1,0 +1,505 @@
+//! JSON becomes protobuf, as Go writes it: the fields of a message in order of their numbers, maps
+//! sorted by their keys, and what is no pointer without a value too.
+//!
+//! One pass over the JSON writes the content of each field behind what is written already, and notes
+//! where it is. At the end of a struct the contents are put in order.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::raw::RawJson;
+use crate::decode::go_duration;
+use crate::schema::{
+    DELIMITED, Message, Part, Scalar, Schema, Shape, StructId, Type, is_list_message, push_number,
+    wire_type,
+};
+
+/// The content of a field in the buffer.
+#[derive(Clone, Copy)]
+struct Content {
+    rank: u32,
+    start: usize,
+    end: usize,
+}
+
+/// What is written so far.
+pub(super) struct Encoder<'s> {
+    schema: &'s Schema,
+    out: &'s mut Vec<u8>,
+    contents: Vec<Content>,
+}
+
+impl<'s> Encoder<'s> {
+    /// Writes behind what is in `out`.
+    pub(super) fn new(schema: &'s Schema, out: &'s mut Vec<u8>) -> Encoder<'s> {
+        Encoder {
+            schema,
+            out,
+            contents: Vec::new(),
+        }
+    }
+
+    /// Writes the message of a struct. Members that are no fields are left out.
+    pub(super) fn object<'de, D: Deserializer<'de>>(
+        &mut self,
+        id: StructId,
+        document: D,
+    ) -> Result<(), D::Error> {
+        let of = Type::plain(Shape::Struct(id), String::new());
+        let value = ValueSeed {
+            encoder: self,
+            of: &of,
+        };
+        value.deserialize(document).map(|_| ())
+    }
+
+    /// The members of a struct as its message.
+    fn message<'de, A: MapAccess<'de>>(
+        &mut self,
+        id: StructId,
+        mut map: A,
+    ) -> Result<(), A::Error> {
+        let schema = self.schema;
+        let (of, message) = schema
+            .message(id)
+            .ok_or_else(|| A::Error::custom("it has no form in protobuf"))?;
+        let (begun, first) = (self.out.len(), self.contents.len());
+        while let Some(name) = map.next_key_seed(Name)? {
+            let place = of.place(&name);
+            let found = place.and_then(|place| {
+                let field = of.fields().get(place)?;
+                Some((field, message.fields.get(place)?))
+            });
+            match found {
+                Some((field, planned)) => map.next_value_seed(FieldSeed {
+                    encoder: self,
+                    of: &field.of,
+                    rank: planned.rank,
+                })?,
+                None => {
+                    map.next_value::<serde::de::IgnoredAny>()?;
+                }
+            }
+        }
+        self.put_in_order(message, begun, first);
+        Ok(())
+    }
+
+    /// Puts what was written of a message in order, and adds what is written without a value.
+    fn put_in_order(&mut self, message: &Message, begun: usize, first: usize) {
+        let contents = self.contents.get_mut(first..).unwrap_or_default();
+        contents.sort_unstable_by_key(|content| (content.rank, content.start));
+        let end = self.out.len();
+        let contents = self.contents.get(first..).unwrap_or_default();
+        let mut rest = contents;
+        append(self.out, message, &message.parts, &mut rest);
+        self.contents.truncate(first);
+        let length = self.out.len() - end;
+        self.out.copy_within(end.., begun);
+        self.out.truncate(begun + length);
+    }
+
+    /// Notes the content from `start` on as that of a field.
+    fn note(&mut self, rank: u32, start: usize) {
+        let end = self.out.len();
+        self.contents.push(Content { rank, start, end });
+    }
+
+    /// Writes what a value consists of without having been given any.
+    fn zero(&mut self, of: &Type) {
+        let zero = self.schema.zero(of, 0).unwrap_or_default();
+        self.out.extend_from_slice(&zero);
+    }
+
+    fn delimited(&mut self, number: u8, bytes: &[u8]) {
+        self.out.push(number << 3 | DELIMITED as u8);
+        push_number(self.out, bytes.len() as u64);
+        self.out.extend_from_slice(bytes);
+    }
+}
+
+/// Appends parts of a message: the contents that were written, and zeros.
+fn append(out: &mut Vec<u8>, message: &Message, parts: &[Part], contents: &mut &[Content]) {
+    for part in parts {
+        match part {
+            Part::Field { place, .. } => {
+                let Some(field) = message.fields.get(*place) else {
+                    continue;
+                };
+                let mut is_given = false;
+                while let Some((content, rest)) = contents.split_first()
+                    && content.rank == field.rank
+                {
+                    *contents = rest;
+                    is_given = true;
+                    out.extend_from_slice(&field.tag);
+                    if field.is_delimited {
+                        push_number(out, (content.end - content.start) as u64);
+                    }
+                    out.extend_from_within(content.start..content.end);
+                }
+                if !is_given {
+                    out.extend_from_slice(&field.zero);
+                }
+            }
+            Part::Embedded { number, parts } => {
+                let start = out.len();
+                append(out, message, parts, contents);
+                prefix(out, start, u64::from(*number) << 3 | DELIMITED);
+            }
+        }
+    }
+}
+
+/// Puts a number and the length in front of what was written from `start` on.
+fn prefix(out: &mut Vec<u8>, start: usize, tag: u64) {
+    let end = out.len();
+    push_number(out, tag);
+    push_number(out, (end - start) as u64);
+    let mut header = [0; 2 * NUMBER_BYTES_MAX];
+    let length = out.len() - end;
+    let (Some(header), Some(written)) = (header.get_mut(..length), out.get(end..)) else {
+        return;
+    };
+    header.copy_from_slice(written);
+    out.copy_within(start..end, start + length);
+    if let Some(place) = out.get_mut(start..start + length) {
+        place.copy_from_slice(header);
+    }
+}
+
+/// The most bytes of a number.
+const NUMBER_BYTES_MAX: usize = 10;
+
+/// The name of a member, borrowed if it has no escapes.
+pub(super) struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Cow<'de, str>, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+/// The value of a field. It is several contents if it is a list or a map.
+struct FieldSeed<'e, 's> {
+    encoder: &'e mut Encoder<'s>,
+    of: &'e Type,
+    rank: u32,
+}
+
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        if matches!(self.of.shape, Shape::List(_) | Shape::Map(_)) && !is_list_message(self.of) {
+            return value.deserialize_any(self);
+        }
+        let start = self.encoder.out.len();
+        let value_seed = ValueSeed {
+            encoder: self.encoder,
+            of: self.of,
+        };
+        if value_seed.deserialize(value)? {
+            self.encoder.note(self.rank, start);
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Visitor<'de> for FieldSeed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {}", self.of.go_name)
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Shape::List(item) = &self.of.shape else {
+            return Err(of_another_type(self.of));
+        };
+        let mut start = self.encoder.out.len();
+        while let Some(is_given) = items.next_element_seed(ValueSeed {
+            encoder: self.encoder,
+            of: item,
+        })? {
+            if !is_given {
+                self.encoder.zero(item);
+            }
+            self.encoder.note(self.rank, start);
+            start = self.encoder.out.len();
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Shape::Map(item) = &self.of.shape else {
+            return Err(of_another_type(self.of));
+        };
+        let FieldSeed { encoder, rank, .. } = self;
+        let first = encoder.contents.len();
+        let mut last: Option<Cow<'de, str>> = None;
+        let mut is_sorted = true;
+        while let Some(key) = map.next_key_seed(Name)? {
+            let start = encoder.out.len();
+            encoder.delimited(1, key.as_bytes());
+            let value = encoder.out.len();
+            let is_given = map.next_value_seed(ValueSeed { encoder, of: item })?;
+            if !is_given {
+                encoder.zero(item);
+            }
+            // Bytes and lists that are not there have no value.
+            let is_nil = matches!(item.shape, Shape::Scalar(Scalar::Bytes) | Shape::List(_));
+            if is_given || !is_nil {
+                match wire_type(item) {
+                    DELIMITED => prefix(encoder.out, value, 2 << 3 | DELIMITED),
+                    other => encoder.out.insert(value, 2 << 3 | other as u8),
+                }
+            }
+            encoder.note(rank, start);
+            is_sorted &= last.is_none_or(|last| last < key);
+            last = Some(key);
+        }
+        if !is_sorted {
+            encoder.sort_entries(first);
+        }
+        Ok(())
+    }
+}
+
+impl Encoder<'_> {
+    /// Sorts the entries of a map that were noted from `first` on by their keys, and keeps the last
+    /// of those with equal keys.
+    fn sort_entries(&mut self, first: usize) {
+        let start = self.contents.get(first).map_or(0, |content| content.start);
+        let written = self.out.split_off(start);
+        let mut entries: Vec<(&[u8], u32, &[u8])> = Vec::new();
+        for content in self.contents.drain(first..) {
+            let entry = written.get(content.start - start..content.end - start);
+            let entry = entry.unwrap_or_default();
+            let mut reader = super::wire::Reader::new(entry);
+            if let Ok(Some((1, super::wire::Piece::Bytes(key)))) = reader.next() {
+                entries.push((key, content.rank, entry));
+            }
+        }
+        // The sort is stable: the last of equal keys stays the last.
+        entries.sort_by_key(|(key, ..)| *key);
+        let mut rest = entries.iter().peekable();
+        while let Some((key, rank, entry)) = rest.next() {
+            if rest.peek().is_some_and(|(next, ..)| next == key) {
+                continue;
+            }
+            let start = self.out.len();
+            self.out.extend_from_slice(entry);
+            self.note(*rank, start);
+        }
+    }
+}
+
+/// A single value. Its content is written, unless it is null: then the seed says false.
+struct ValueSeed<'e, 's> {
+    encoder: &'e mut Encoder<'s>,
+    of: &'e Type,
+}
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<bool, D::Error> {
+        let is_raw = match &self.of.shape {
+            Shape::Object => true,
+            Shape::Any => self.of.go_name == "v1.JSON",
+            _ => false,
+        };
+        if !is_raw {
+            return value.deserialize_any(self);
+        }
+        // A document is the only field of a message.
+        let start = self.encoder.out.len();
+        let is_given = RawJson(self.encoder.out).deserialize(value)?;
+        if is_given {
+            prefix(self.encoder.out, start, 1 << 3 | DELIMITED);
+        }
+        Ok(is_given)
+    }
+}
+
+fn of_another_type<E: Error>(of: &Type) -> E {
+    E::custom(format_args!("a value is no {}", of.go_name))
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {}", self.of.go_name)
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<bool, E> {
+        let out = &mut *self.encoder.out;
+        match &self.of.shape {
+            Shape::Scalar(Scalar::Bool) => out.push(value.into()),
+            // Either is allowed, or nothing, or what a schema allows.
+            Shape::Any => out.extend_from_slice(&[0x08, value.into()]),
+            _ => return Err(of_another_type(self.of)),
+        }
+        Ok(true)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<bool, E> {
+        match &self.of.shape {
+            Shape::Scalar(Scalar::Float64) => self.visit_f64(value as f64),
+            // No whole number of Kubernetes is as large as this one.
+            _ => self.visit_i64(value as i64),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<bool, E> {
+        let out = &mut *self.encoder.out;
+        match &self.of.shape {
+            Shape::Scalar(Scalar::Int32 | Scalar::Int64) => push_number(out, value as u64),
+            Shape::Scalar(Scalar::Float64) => {
+                out.extend_from_slice(&(value as f64).to_le_bytes());
+            }
+            Shape::Scalar(Scalar::IntOrString) => {
+                out.extend_from_slice(&[0x08, 0, 0x10]);
+                push_number(out, value as u64);
+                out.extend_from_slice(&[0x1a, 0]);
+            }
+            _ => return Err(of_another_type(self.of)),
+        }
+        Ok(true)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<bool, E> {
+        match &self.of.shape {
+            Shape::Scalar(Scalar::Float64) => {
+                self.encoder.out.extend_from_slice(&value.to_le_bytes());
+                Ok(true)
+            }
+            _ => Err(of_another_type(self.of)),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
+        let wrong = || of_another_type(self.of);
+        let Shape::Scalar(scalar) = &self.of.shape else {
+            return Err(wrong());
+        };
+        let out = &mut *self.encoder.out;
+        match scalar {
+            Scalar::String => out.extend_from_slice(text.as_bytes()),
+            Scalar::Bytes => STANDARD.decode_vec(text, out).map_err(|_| wrong())?,
+            Scalar::Time | Scalar::MicroTime => {
+                let time: Timestamp = text.parse().map_err(|_| wrong())?;
+                let fraction = match scalar {
+                    Scalar::Time => 0,
+                    _ => time.subsec_nanosecond() / 1_000 * 1_000,
+                };
+                write_time(out, time.as_second(), fraction);
+            }
+            Scalar::Duration => {
+                let nanoseconds = go_duration::parse(text).ok_or_else(wrong)?;
+                out.push(0x08);
+                push_number(out, nanoseconds as u64);
+            }
+            Scalar::Quantity => self.encoder.delimited(1, text.as_bytes()),
+            Scalar::IntOrString => {
+                out.extend_from_slice(&[0x08, 1, 0x10, 0]);
+                self.encoder.delimited(3, text.as_bytes());
+            }
+            Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Float64 => return Err(wrong()),
+        }
+        Ok(true)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let ValueSeed { encoder, of } = self;
+        let schema = encoder.schema_type();
+        let text = Type::plain(Shape::Scalar(Scalar::String), String::new());
+        let (number, item) = match (&of.shape, &*of.go_name) {
+            (Shape::List(item), _) => (1, &**item),
+            (Shape::Any, "v1.JSONSchemaPropsOrArray") => (2, &schema),
+            (Shape::Any, "v1.JSONSchemaPropsOrStringArray") => (2, &text),
+            _ => return Err(of_another_type(of)),
+        };
+        let mut start = encoder.out.len();
+        while let Some(is_given) = items.next_element_seed(ValueSeed { encoder, of: item })? {
+            if !is_given {
+                encoder.zero(item);
+            }
+            prefix(encoder.out, start, number << 3 | DELIMITED);
+            start = encoder.out.len();
+        }
+        Ok(true)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<bool, A::Error> {
+        let ValueSeed { encoder, of } = self;
+        match (&of.shape, &*of.go_name) {
+            (Shape::Struct(id), _) => encoder.message(*id, map)?,
+            (Shape::Any, name) => {
+                let number = match name {
+                    "v1.JSONSchemaPropsOrBool" => {
+                        encoder.out.extend_from_slice(&[0x08, 1]);
+                        2
+                    }
+                    _ => 1,
+                };
+                let Shape::Struct(id) = encoder.schema_type().shape else {
+                    return Err(of_another_type(of));
+                };
+                let start = encoder.out.len();
+                encoder.message(id, map)?;
+                prefix(encoder.out, start, number << 3 | DELIMITED);
+            }
+            _ => return Err(of_another_type(of)),
+        }
+        Ok(true)
+    }
+}
+
+impl Encoder<'_> {
+    /// The type of schemas of custom resources.
+    fn schema_type(&self) -> Type {
+        super::schema_type(self.schema)
+    }
+}
+
+/// A time after 1970, or before.
+fn write_time(out: &mut Vec<u8>, seconds: i64, nanoseconds: i32) {
+    out.push(0x08);
+    push_number(out, seconds as u64);
+    out.push(0x10);
+    push_number(out, nanoseconds as u64);
+}
