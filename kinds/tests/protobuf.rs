@@ -120,7 +120,16 @@ fn every_field_is_read_and_written() {
         let json = to_json(&body, "", "", &TYPES, Texts::Strict);
         let json = json.unwrap_or_else(|error| panic!("{name}: {error}"));
         let document: Value = serde_json::from_slice(&json).expect("a document");
-        assert_eq!(document, typed(&example["json"]), "{name}");
+        let mut shown = document.clone();
+        // Go's types have these there too, and nothing sets them in the test data.
+        if let Some(claims) = shown.pointer_mut("/spec/volumeClaimTemplates") {
+            for claim in claims.as_array_mut().expect("a list") {
+                let claim = claim.as_object_mut().expect("an object");
+                assert_eq!(claim.remove("kind"), Some(json!("PersistentVolumeClaim")));
+                assert_eq!(claim.remove("apiVersion"), Some(json!("v1")));
+            }
+        }
+        assert_eq!(shown, typed(&example["json"]), "{name}");
         for as_text in [false, true] {
             let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let written = written(&document, as_text);

@@ -166,7 +166,8 @@ settings! {
         /// [default: none]
         storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
 
-        /// Form that objects are stored in: application/json or application/yaml. Both are read,
+        /// Form that objects are stored in: application/json, application/yaml or
+        /// application/vnd.kubernetes.protobuf, which is what kube-apiserver stores. All are read,
         /// whichever is set.
         /// [default: application/json]
         storage_media_type: StorageMediaType ["MEDIA TYPE"] = StorageMediaType::Json;

@@ -231,6 +231,8 @@ pub enum StorageMediaType {
     Json,
     /// YAML.
     Yaml,
+    /// The protobuf of Kubernetes.
+    Protobuf,
 }
 
 const JSON: &str = "application/json";
@@ -246,12 +248,11 @@ impl FromStr for StorageMediaType {
         match essence.to_ascii_lowercase().as_str() {
             "" | JSON => Ok(StorageMediaType::Json),
             YAML => Ok(StorageMediaType::Yaml),
-            PROTOBUF => Err(format!(
-                "objects can't be stored as protobuf yet, only as {JSON} or {YAML}"
-            )),
+            PROTOBUF => Ok(StorageMediaType::Protobuf),
             other if !is_media_type(other) => Err("not a media type such as type/subtype".into()),
             _ => Err(format!(
-                "objects can't be stored in this form; supported are {JSON}, {YAML}"
+                "objects can't be stored in this form; supported are {JSON}, {PROTOBUF}, \
+                 {YAML}"
             )),
         }
     }
@@ -270,6 +271,7 @@ impl fmt::Display for StorageMediaType {
         formatter.write_str(match self {
             StorageMediaType::Json => JSON,
             StorageMediaType::Yaml => YAML,
+            StorageMediaType::Protobuf => PROTOBUF,
         })
     }
 }
@@ -373,10 +375,12 @@ mod tests {
         }
         let refusal = parsed("application/cbor").unwrap_err();
         assert!(
-            refusal.ends_with("application/json, application/yaml"),
+            refusal.ends_with(
+                "application/json, application/vnd.kubernetes.protobuf, application/yaml"
+            ),
             "{refusal}"
         );
-        let refusal = parsed("application/vnd.kubernetes.protobuf").unwrap_err();
-        assert!(refusal.contains("protobuf yet"), "{refusal}");
+        let protobuf = parsed("application/vnd.kubernetes.protobuf");
+        assert_eq!(protobuf, Ok(StorageMediaType::Protobuf));
     }
 }

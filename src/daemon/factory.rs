@@ -41,6 +41,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
         media_type: match config.storage_media_type {
             StorageMediaType::Json => MediaType::Json,
             StorageMediaType::Yaml => MediaType::Yaml,
+            StorageMediaType::Protobuf => MediaType::Protobuf,
         },
         watch_cache: config.watch_cache.0,
         watch_cache_sizes: config.watch_cache_sizes.0.iter().cloned().collect(),

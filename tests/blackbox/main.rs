@@ -38,6 +38,7 @@ mod operating;
 mod overrides;
 mod past;
 mod planted_files;
+mod protobuf;
 mod refusals;
 mod replay;
 mod restart;

@@ -15,7 +15,7 @@ use super::{ProtobufError, malformed, schema_type};
 use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration};
 use crate::quantity;
 use crate::schema::{
-    Field, Message, Part, Scalar, Schema, Shape, Struct, StructId, Type, is_list_message,
+    Field, Message, MessagePart, Scalar, Schema, Shape, Struct, StructId, Type, is_list_message,
 };
 
 /// The longest JSON that protobuf may become. What is absent takes no byte in protobuf, and some in
@@ -455,22 +455,22 @@ fn whole(number: f64) -> Result<i64, f64> {
 /// Notes the fields of a message, and those of the messages of embedded structs.
 fn note<'b>(
     bytes: &'b [u8],
-    parts: &[Part],
+    parts: &[MessagePart],
     found: &mut Vec<Found<'b>>,
 ) -> Result<(), ProtobufError> {
     let mut reader = Reader::new(bytes);
     while let Some((number, piece)) = reader.next()? {
-        let at = parts.binary_search_by_key(&number, Part::number);
+        let at = parts.binary_search_by_key(&number, MessagePart::number);
         match (at.ok().and_then(|at| parts.get(at)), piece) {
-            (Some(Part::Field { place, .. }), piece) => found.push(Found {
+            (Some(MessagePart::Field { place, .. }), piece) => found.push(Found {
                 place: *place,
                 order: found.len(),
                 piece,
             }),
-            (Some(Part::Embedded { parts, .. }), Piece::Bytes(bytes)) => {
+            (Some(MessagePart::Embedded { parts, .. }), Piece::Bytes(bytes)) => {
                 note(bytes, parts, found)?;
             }
-            (Some(Part::Embedded { .. }), _) => {
+            (Some(MessagePart::Embedded { .. }), _) => {
                 return Err(malformed(format!("field {number} is not of its type")));
             }
             (None, _) => {}

@@ -15,8 +15,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use super::raw::RawJson;
 use crate::decode::go_duration;
 use crate::schema::{
-    DELIMITED, Message, Part, Scalar, Schema, Shape, StructId, Type, is_list_message, push_number,
-    wire_type,
+    DELIMITED, Message, MessagePart, Scalar, Schema, Shape, StructId, Type, is_list_message,
+    push_number, wire_type,
 };
 
 /// The content of a field in the buffer.
@@ -124,10 +124,10 @@ impl<'s> Encoder<'s> {
 }
 
 /// Appends parts of a message: the contents that were written, and zeros.
-fn append(out: &mut Vec<u8>, message: &Message, parts: &[Part], contents: &mut &[Content]) {
+fn append(out: &mut Vec<u8>, message: &Message, parts: &[MessagePart], contents: &mut &[Content]) {
     for part in parts {
         match part {
-            Part::Field { place, .. } => {
+            MessagePart::Field { place, .. } => {
                 let Some(field) = message.fields.get(*place) else {
                     continue;
                 };
@@ -147,7 +147,7 @@ fn append(out: &mut Vec<u8>, message: &Message, parts: &[Part], contents: &mut &
                     out.extend_from_slice(&field.zero);
                 }
             }
-            Part::Embedded { number, parts } => {
+            MessagePart::Embedded { number, parts } => {
                 let start = out.len();
                 append(out, message, parts, contents);
                 prefix(out, start, u64::from(*number) << 3 | DELIMITED);

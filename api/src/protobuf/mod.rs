@@ -10,6 +10,8 @@ mod encode;
 mod raw;
 mod wire;
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use decode::Decoder;
@@ -23,7 +25,7 @@ use crate::schema::{DELIMITED, Scalar, Schema, Shape, StructId, Type, push_numbe
 pub const MAGIC: &[u8] = b"k8s\0";
 
 /// What the envelope has behind the object: its encoding and its media type, which are empty.
-const END: &[u8] = &[0x1a, 0, 0x22, 0];
+pub const END: &[u8] = &[0x1a, 0, 0x22, 0];
 
 /// The reason why a body can't be read or written.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -94,8 +96,8 @@ impl<'b> Envelope<'b> {
         Ok(())
     }
 
-    /// The length of what stands before an object of this length.
-    fn write_opening(api_version: &str, kind: &str, raw: usize, out: &mut Vec<u8>) {
+    /// Writes what stands before an object of this length. [`END`] stands behind it.
+    pub fn write_opening(api_version: &str, kind: &str, raw: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(MAGIC);
         let mut types = Vec::with_capacity(api_version.len() + kind.len() + 4);
         push_bytes(&mut types, 1, api_version.as_bytes());
@@ -148,14 +150,31 @@ pub fn to_json(
         envelope.kind = expected_kind;
     }
     let Envelope {
-        api_version,
-        kind,
-        raw,
+        api_version, kind, ..
     } = envelope;
     let id = schema
         .kind(api_version, kind)
         .ok_or_else(|| unknown(api_version, kind))?;
-    let mut out = Vec::with_capacity(raw.len() * 2);
+    object_json(schema, id, envelope, texts)
+}
+
+/// Reads the object in an envelope by a struct, as JSON in the canonical form. The type is written
+/// as the envelope has it.
+///
+/// # Errors
+/// [`ProtobufError`]
+pub fn object_json(
+    schema: &Schema,
+    id: StructId,
+    envelope: Envelope<'_>,
+    texts: Texts,
+) -> Result<Vec<u8>, ProtobufError> {
+    let Envelope {
+        api_version,
+        kind,
+        raw,
+    } = envelope;
+    let mut out = Vec::with_capacity(raw.len() * 2 + 64);
     out.extend_from_slice(b"{\"kind\":");
     out.extend_from_slice(Value::from(kind).to_string().as_bytes());
     out.extend_from_slice(b",\"apiVersion\":");
@@ -183,6 +202,62 @@ pub fn write_message<'de, D: serde::Deserializer<'de>>(
     out: &mut Vec<u8>,
 ) -> Result<(), D::Error> {
     Encoder::new(schema, out).object(id, document)
+}
+
+/// Writes a JSON document as a body, by the kind that it names. False, and nothing is written, if
+/// the schema does not have its kind or the document is not of its type.
+pub fn write_document(schema: &Schema, json: &[u8], out: &mut Vec<u8>) -> bool {
+    let named;
+    let (kind, api_version) = match leading_types(json) {
+        Some(found) => found,
+        None => {
+            let Ok(types) = serde_json::from_slice::<Types<'_>>(json) else {
+                return false;
+            };
+            named = types;
+            (&*named.kind, &*named.api_version)
+        }
+    };
+    let Some(id) = schema.kind(api_version, kind) else {
+        return false;
+    };
+    let mut raw = Vec::with_capacity(json.len());
+    let mut document = serde_json::Deserializer::from_slice(json);
+    if write_message(schema, id, &mut document, &mut raw).is_err() {
+        return false;
+    }
+    let envelope = Envelope {
+        api_version,
+        kind,
+        raw: &raw,
+    };
+    out.reserve(raw.len() + 64);
+    envelope.write(out);
+    true
+}
+
+/// Kind and version of a document that begins with both, as ours do.
+fn leading_types(json: &[u8]) -> Option<(&str, &str)> {
+    let (kind, rest) = leading_text(json.strip_prefix(b"{\"kind\":\"")?)?;
+    let (api_version, _) = leading_text(rest.strip_prefix(b",\"apiVersion\":\"")?)?;
+    Some((kind, api_version))
+}
+
+/// A text up to its quote, and what follows. `None` if it has escapes.
+fn leading_text(json: &[u8]) -> Option<(&str, &[u8])> {
+    let end = json.iter().position(|byte| *byte == b'"')?;
+    let (text, rest) = json.split_at(end);
+    let text = std::str::from_utf8(text).ok()?;
+    (!text.contains('\\')).then_some((text, rest.get(1..)?))
+}
+
+/// The members that say of which type a document is.
+#[derive(serde::Deserialize)]
+struct Types<'d> {
+    #[serde(default, rename = "apiVersion", borrow)]
+    api_version: Cow<'d, str>,
+    #[serde(borrow)]
+    kind: Cow<'d, str>,
 }
 
 /// The type of schemas of custom resources.

@@ -21,14 +21,14 @@ pub(super) struct LazyMessage(OnceLock<Option<Box<Message>>>);
 #[derive(Debug)]
 pub(crate) struct Message {
     /// Its parts in order of their numbers.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<MessagePart>,
     /// The fields in order of their names, as in [`Struct::fields`].
     pub(crate) fields: Vec<MessageField>,
 }
 
 /// A part of a message.
 #[derive(Debug)]
-pub(crate) enum Part {
+pub(crate) enum MessagePart {
     /// A field, by its place among the fields of the struct.
     Field {
         /// Its number.
@@ -41,7 +41,7 @@ pub(crate) enum Part {
         /// Its number.
         number: u32,
         /// Its parts.
-        parts: Vec<Part>,
+        parts: Vec<MessagePart>,
     },
 }
 
@@ -62,11 +62,11 @@ pub(crate) struct MessageField {
     pub(crate) absent: Option<String>,
 }
 
-impl Part {
+impl MessagePart {
     /// The number.
     pub(crate) fn number(&self) -> u32 {
         match self {
-            Part::Field { number, .. } | Part::Embedded { number, .. } => *number,
+            MessagePart::Field { number, .. } | MessagePart::Embedded { number, .. } => *number,
         }
     }
 }
@@ -150,13 +150,13 @@ fn is_one_of_several(of: &Type) -> bool {
     of.go_name.ends_with("OrBool")
 }
 
-fn insert(parts: &mut Vec<Part>, within: &[u32], number: u32, place: usize) {
+fn insert(parts: &mut Vec<MessagePart>, within: &[u32], number: u32, place: usize) {
     let outer = within.first().copied();
     let wanted = outer.unwrap_or(number);
     let at = parts.partition_point(|part| part.number() < wanted);
     match (parts.get_mut(at), within) {
         (
-            Some(Part::Embedded {
+            Some(MessagePart::Embedded {
                 number: found,
                 parts,
             }),
@@ -167,34 +167,34 @@ fn insert(parts: &mut Vec<Part>, within: &[u32], number: u32, place: usize) {
         (_, [_, within @ ..]) => {
             let mut inner = Vec::new();
             insert(&mut inner, within, number, place);
-            let part = Part::Embedded {
+            let part = MessagePart::Embedded {
                 number: wanted,
                 parts: inner,
             };
             parts.insert(at, part);
         }
-        (_, []) => parts.insert(at, Part::Field { number, place }),
+        (_, []) => parts.insert(at, MessagePart::Field { number, place }),
     }
 }
 
 /// The places of the fields in the order in which they are written.
-fn add_places(parts: &[Part], order: &mut Vec<usize>) {
+fn add_places(parts: &[MessagePart], order: &mut Vec<usize>) {
     for part in parts {
         match part {
-            Part::Field { place, .. } => order.push(*place),
-            Part::Embedded { parts, .. } => add_places(parts, order),
+            MessagePart::Field { place, .. } => order.push(*place),
+            MessagePart::Embedded { parts, .. } => add_places(parts, order),
         }
     }
 }
 
-fn push_zeros(message: &Message, parts: &[Part], out: &mut Vec<u8>) {
+fn push_zeros(message: &Message, parts: &[MessagePart], out: &mut Vec<u8>) {
     for part in parts {
         match part {
-            Part::Field { place, .. } => {
+            MessagePart::Field { place, .. } => {
                 let zero = message.fields.get(*place).map(|field| &*field.zero);
                 out.extend_from_slice(zero.unwrap_or_default());
             }
-            Part::Embedded { number, parts } => {
+            MessagePart::Embedded { number, parts } => {
                 let mut inner = Vec::new();
                 push_zeros(message, parts, &mut inner);
                 push_number(out, u64::from(*number) << 3 | DELIMITED);

@@ -12,7 +12,9 @@ mod notation;
 mod openapi;
 
 pub(crate) use canonical::is_zero;
-pub(crate) use messages::{DELIMITED, Message, Part, is_list_message, push_number, wire_type};
+pub(crate) use messages::{
+    DELIMITED, Message, MessagePart, is_list_message, push_number, wire_type,
+};
 pub use model::{
     Field, KindName, ListType, ObjectType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct,
     StructId, Type,

@@ -263,19 +263,19 @@ impl Schema {
 
     /// The struct of a kind of this apiVersion. Those of `meta.v1` (options, Status) are in each.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
+        let found = self.object_kind(api_version, kind);
+        found.or_else(|| self.find(&format!("meta.v1.{kind}")))
+    }
+
+    /// The struct of a kind of this apiVersion, and of no other.
+    pub fn object_kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let kinds = self.kinds.get_or_init(|| self.kinds_by_name());
-        // The map is found by a text without making one of three.
-        let found = kinds.get(kind).and_then(|found| {
-            let mut found = found
-                .iter()
-                .filter_map(|id| Some((id, self.get(*id)?.kind.as_ref()?)));
-            found.find(|(_, name)| name.group == group && name.version == version)
-        });
-        match found {
-            Some((id, _)) => Some(*id),
-            None => self.find(&format!("meta.v1.{kind}")),
-        }
+        // Few kinds have the same name, so none of the texts is copied to find one.
+        kinds.get(kind)?.iter().copied().find(|id| {
+            let name = self.get(*id).and_then(|of| of.kind.as_ref());
+            name.is_some_and(|name| name.group == group && name.version == version)
+        })
     }
 
     fn kinds_by_name(&self) -> HashMap<String, Vec<StructId>> {

@@ -36,7 +36,11 @@ pub fn error_frame(status: &Status) -> Bytes {
 /// Whether a frame is the bookmark that ends the initial events (WA-15).
 pub fn ends_initial_events(frame: &[u8]) -> bool {
     const MARK: &[u8] = b"k8s.io/initial-events-end";
-    frame.starts_with(BOOKMARK) && frame.windows(MARK.len()).any(|window| window == MARK)
+    let is_bookmark = frame.starts_with(BOOKMARK)
+        || frame
+            .get(4..)
+            .is_some_and(|event| event.starts_with(super::protobuf::BOOKMARK));
+    is_bookmark && frame.windows(MARK.len()).any(|window| window == MARK)
 }
 
 /// Events with objects of one kind in one shape.

@@ -5,19 +5,25 @@ use std::fmt;
 use std::sync::Arc;
 
 use actors::watch::Projection;
+use bytes::Bytes;
 
+use super::events;
 use super::json::Json;
+use super::protobuf::Protobuf;
 use super::shape::Shape;
 use super::yaml::Yaml;
 use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
 
 /// `application/json`.
 pub const JSON: &str = "application/json";
 /// `application/yaml`.
 pub const YAML: &str = "application/yaml";
+/// `application/vnd.kubernetes.protobuf`.
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The media types of responses, in the order in which 406 names them. The first is the default.
-pub(super) static MEDIA_TYPES: &[&dyn MediaType] = &[&Json, &Yaml];
+pub(super) static MEDIA_TYPES: &[&dyn MediaType] = &[&Json, &Yaml, &Protobuf];
 
 /// A media type.
 pub(super) trait MediaType: Sync {
@@ -27,6 +33,21 @@ pub(super) trait MediaType: Sync {
     /// The name of its event streams, if it has any.
     fn stream_name(&self) -> Option<&'static str> {
         None
+    }
+
+    /// What answers with event streams say of their type (API-57).
+    fn stream_content_type(&self) -> &'static str {
+        self.name()
+    }
+
+    /// Whether it is protobuf, in which only documents of known types can be written.
+    fn is_protobuf(&self) -> bool {
+        false
+    }
+
+    /// The frame that ends a stream with an error (API-131, WA-6).
+    fn error_frame(&self, status: &Status) -> Bytes {
+        events::error_frame(status)
     }
 
     /// Converts a document from compact JSON (API-60).
@@ -62,6 +83,16 @@ impl MediaTypeRef {
     /// Its name, without parameters.
     pub fn name(self) -> &'static str {
         self.0.name()
+    }
+
+    /// What answers with event streams say of their type (API-57).
+    pub fn stream_content_type(self) -> &'static str {
+        self.0.stream_content_type()
+    }
+
+    /// Whether it is protobuf, in which only documents of known types can be written.
+    pub fn is_protobuf(self) -> bool {
+        self.0.is_protobuf()
     }
 
     /// Whether it has event streams.

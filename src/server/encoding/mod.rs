@@ -18,6 +18,7 @@ mod events;
 mod json;
 mod list;
 mod media_type;
+mod protobuf;
 mod shape;
 mod yaml;
 
@@ -25,10 +26,11 @@ use std::sync::Arc;
 
 use actors::object::CachedObject;
 use actors::watch::Projection;
+use bytes::Bytes;
 
-pub use events::{ends_initial_events, error_frame};
+pub use events::ends_initial_events;
 pub use list::{CompressedRuns, ListBody, list};
-pub use media_type::{JSON, MediaTypeRef, YAML};
+pub use media_type::{JSON, MediaTypeRef, PROTOBUF, YAML};
 pub use shape::{IncludeObject, MetaVersion};
 
 use crate::api::resource::ResourceDefinition;
@@ -66,6 +68,23 @@ impl Encoding {
     /// Writes a document that is given as compact JSON (API-57, API-60).
     pub fn document(&self, json: Vec<u8>) -> Vec<u8> {
         self.media_type.get().document(json, self.pretty)
+    }
+
+    /// The frame that ends a stream with an error (API-131, WA-6).
+    pub fn error_frame(&self, status: &Status) -> Bytes {
+        self.media_type.get().error_frame(status)
+    }
+
+    /// This, or JSON for a document whose type has no form in protobuf.
+    pub fn for_document(&self, json: &[u8]) -> Encoding {
+        let is_written = !self.media_type.is_protobuf() || {
+            let mut out = Vec::new();
+            crate::api::protobuf::write_document(&crate::kinds::types::TYPES, json, &mut out)
+        };
+        match is_written {
+            true => *self,
+            false => Encoding::default(),
+        }
     }
 
     /// Writes one object of this kind (API-68, API-71).
@@ -114,6 +133,9 @@ impl Encoding {
         };
         let (name, package) = (&kind.kind, kind.internal_package());
         match (self.conversion, content) {
+            (None, _) if self.media_type.is_protobuf() && !protobuf::is_writable(kind) => {
+                Err(Box::new(Status::not_acceptable(&[JSON, YAML])))
+            }
             (None | Some(Conversion::AggregatedDiscovery), _) => {
                 Ok(Box::new(ObjectShape::new(Version::of(kind.clone()))))
             }

@@ -10,7 +10,6 @@ use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::store::{Audience, WatchRefusal};
-use crate::server::encoding::error_frame;
 use crate::server::metrics::MeteredWatch;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
@@ -59,7 +58,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         Err(WatchRefusal::Http(status)) => return Err(status),
         // For the client the stream has already begun (WA-6).
         Err(WatchRefusal::InStream(status)) => {
-            RunningWatch::other(OneFrame::new(error_frame(&status)))
+            RunningWatch::other(OneFrame::new(form.encoding.error_frame(&status)))
         }
     };
     let access = scope.access.clone();
@@ -75,7 +74,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         access,
         Some(seat),
     );
-    Ok(respond::watch(metered))
+    Ok(respond::watch(&form, metered))
 }
 
 /// The refusal when there is no room for another watch of a user. Clients come again.

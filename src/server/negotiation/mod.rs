@@ -7,11 +7,9 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 
-use super::encoding::{Conversion, Encoding, JSON, MediaTypeRef, MetaVersion, YAML};
+use super::encoding::{Conversion, Encoding, JSON, MediaTypeRef, MetaVersion, PROTOBUF, YAML};
 use crate::api::decode::BodyFormat;
 
-/// `application/vnd.kubernetes.protobuf`.
-pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// `application/json-patch+json`.
 pub const JSON_PATCH: &str = "application/json-patch+json";
 /// `application/merge-patch+json`.
@@ -21,18 +19,18 @@ pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 /// What the media types of server-side apply begin with; `+yaml` or `+cbor` follows.
 pub const APPLY_PATCH: &str = "application/apply-patch";
 /// The media types of request bodies.
-pub const BODIES: [&str; 2] = [JSON, YAML];
+pub const BODIES: [&str; 3] = [JSON, YAML, PROTOBUF];
 
 /// The formats and conversions that an endpoint offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Plain JSON and YAML: errors, discovery documents, Status responses.
+    /// Plain documents: errors, discovery documents, Status responses.
     Plain,
     /// Objects, which can also be Tables or metadata.
     Objects,
     /// Lists, with the conversions of objects.
     Lists,
-    /// Event streams: only JSON, with the conversions of objects.
+    /// Event streams: JSON and protobuf, with the conversions of objects.
     Watch,
     /// `/api` and `/apis`, which can also be aggregated.
     Discovery,
@@ -180,7 +178,18 @@ impl<'h> Clause<'h> {
         }
         let conversion = match self.parameter("as").filter(|kind| !kind.is_empty()) {
             None => None,
-            Some(kind) => Some(self.conversion(kind, offer)?),
+            Some(kind) => {
+                let conversion = self.conversion(kind, offer)?;
+                // Neither has a form in protobuf (API-67).
+                let is_text = matches!(
+                    conversion,
+                    Conversion::Table(_) | Conversion::AggregatedDiscovery
+                );
+                if is_text && media_type.is_protobuf() {
+                    return None;
+                }
+                Some(conversion)
+            }
         };
         Some(Encoding {
             media_type,
@@ -232,7 +241,7 @@ pub fn content_type(headers: &HeaderMap) -> String {
 pub enum BodyForm {
     /// JSON or YAML.
     Text(BodyFormat),
-    /// Protobuf, which is accepted for some kinds and never written (API-58).
+    /// Protobuf, in which all built-in kinds can be written (API-58).
     Protobuf,
 }
 

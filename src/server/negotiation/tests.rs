@@ -40,9 +40,14 @@ fn wildcards_qualities_and_unknown_parameters_api_54() {
         ("application/json;charset=utf-8", Some(JSON)),
         ("application/json;stream=watch", Some(JSON)),
         ("application/json;stream=other", None),
-        ("application/vnd.kubernetes.protobuf", None),
+        (PROTOBUF, Some(PROTOBUF)),
         (
             "application/vnd.kubernetes.protobuf,application/json",
+            Some(PROTOBUF),
+        ),
+        // API-67.
+        (
+            "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json",
             Some(JSON),
         ),
         ("text/plain", None),
@@ -88,7 +93,10 @@ fn yaml_is_not_for_watches_and_the_list_names_streams_api_55() {
     assert_eq!(
         refused,
         Err(NotAcceptable {
-            offered: vec!["application/json;stream=watch"],
+            offered: vec![
+                "application/json;stream=watch",
+                "application/vnd.kubernetes.protobuf;stream=watch",
+            ],
             is_unknown: false,
         })
     );
@@ -100,7 +108,9 @@ fn what_no_endpoint_has_is_refused_by_the_route_api_55() {
     let offered = vec![
         "application/json",
         "application/yaml",
+        "application/vnd.kubernetes.protobuf",
         "application/json;stream=watch",
+        "application/vnd.kubernetes.protobuf;stream=watch",
     ];
     let is_unknown = true;
     assert_eq!(

@@ -18,7 +18,7 @@ use http::{Response, StatusCode};
 use metrics::Histogram;
 
 use super::body::ResponseBody;
-use super::encoding::{self, CompressedRuns, Encoding, JSON, ListBody, MediaTypeRef};
+use super::encoding::{self, CompressedRuns, Encoding, ListBody, MediaTypeRef};
 use super::filters::in_flight::Counted;
 use super::gzip;
 use super::metrics::MeteredWatch;
@@ -80,7 +80,12 @@ pub fn refusal(status: &Status, form: &Form) -> Answer {
 
 /// A document given as compact JSON, in the negotiated form (API-57, API-60).
 pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
-    packed(code, form, form.encoding.document(json))
+    let form = Form {
+        encoding: form.encoding.for_document(&json),
+        ..*form
+    };
+    let body = form.encoding.document(json);
+    packed(code, &form, body)
 }
 
 /// A complete body, compressed if it is long enough (API-65).
@@ -144,10 +149,11 @@ fn in_pieces(media_type: MediaTypeRef, pieces: LocalBoxStream<'static, Bytes>) -
 }
 
 /// A watch. The headers are sent at once, and the frames follow (WA-1).
-pub fn watch(stream: MeteredWatch) -> Answer {
+pub fn watch(form: &Form, stream: MeteredWatch) -> Answer {
     let mut answer = Response::new(ResponseBody::Watch(stream));
-    let json = HeaderValue::from_static(JSON);
-    answer.headers_mut().insert(CONTENT_TYPE, json);
+    let media_type = form.encoding.media_type.stream_content_type();
+    let media_type = HeaderValue::from_static(media_type);
+    answer.headers_mut().insert(CONTENT_TYPE, media_type);
     answer
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{MediaType, NEVER_STORED, type_members, write_object, yaml};
+use super::{MediaType, NEVER_STORED, protobuf, type_members, write_object, yaml};
 use crate::api::object::Object;
 use crate::api::resource::{ConversionStrategy, ResourceDefinition};
 
@@ -76,8 +76,14 @@ impl StoredForm {
         }
     }
 
+    /// Whether objects of this type differ from those served in their type only.
+    pub(super) fn is_type_only(&self, found: &TypeName) -> bool {
+        *found == self.served
+            || self.conversion(found).is_type_only() && self.conversion(&self.served).is_type_only()
+    }
+
     /// The bytes to store.
-    pub(super) fn encode(&self, object: &Object) -> Vec<u8> {
+    pub(super) fn encode(&self, object: &Object, definition: &ResourceDefinition) -> Vec<u8> {
         let converted;
         let (from, to) = (self.conversion(&self.served), self.conversion(&self.stored));
         let object = if self.served == self.stored || from.is_type_only() && to.is_type_only() {
@@ -91,12 +97,8 @@ impl StoredForm {
         };
         let TypeName { kind, api_version } = &self.stored;
         match self.media_type {
-            MediaType::Json => {
-                let mut bytes = type_members(kind, api_version);
-                bytes.extend_from_slice(b"\"metadata\":{");
-                write_object(&mut bytes, object);
-                bytes
-            }
+            MediaType::Json => self.json(object),
+            MediaType::Protobuf => protobuf::encode(self.json(object), &self.stored, definition),
             MediaType::Yaml => {
                 let mut object = object.clone();
                 object.set_type(kind, api_version);
@@ -106,5 +108,13 @@ impl StoredForm {
                 yaml::encode(object.0)
             }
         }
+    }
+
+    fn json(&self, object: &Object) -> Vec<u8> {
+        let TypeName { kind, api_version } = &self.stored;
+        let mut bytes = type_members(kind, api_version);
+        bytes.extend_from_slice(b"\"metadata\":{");
+        write_object(&mut bytes, object);
+        bytes
     }
 }

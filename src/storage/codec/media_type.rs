@@ -10,6 +10,8 @@ pub enum MediaType {
     Json,
     /// YAML.
     Yaml,
+    /// The protobuf of Kubernetes.
+    Protobuf,
 }
 
 impl fmt::Display for MediaType {
@@ -17,6 +19,7 @@ impl fmt::Display for MediaType {
         f.write_str(match self {
             MediaType::Json => "application/json",
             MediaType::Yaml => "application/yaml",
+            MediaType::Protobuf => "application/vnd.kubernetes.protobuf",
         })
     }
 }

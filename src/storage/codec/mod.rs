@@ -28,6 +28,7 @@ use fields::FieldCollector;
 mod fields;
 mod form;
 mod media_type;
+mod protobuf;
 mod recognise;
 mod yaml;
 
@@ -84,7 +85,7 @@ impl Codec {
     pub fn encode(&self, object: &Object) -> Vec<u8> {
         match &self.form {
             None => self.canonical_form(object),
-            Some(form) => form.encode(object),
+            Some(form) => form.encode(object, &self.definition),
         }
     }
 
@@ -93,7 +94,8 @@ impl Codec {
         match &self.form {
             None => object.stored_form(),
             // A cached object was decoded before, so decoding succeeds.
-            Some(form) => object_of(object).map_or_else(|_| Vec::new(), |tree| form.encode(&tree)),
+            Some(form) => object_of(object)
+                .map_or_else(|_| Vec::new(), |tree| form.encode(&tree, &self.definition)),
         }
     }
 
@@ -159,9 +161,47 @@ impl Codec {
             return Ok(object);
         }
         let unreadable = |reason| fault(key, revision, reason);
+        let json = protobuf::found_in(value)
+            .map(|message| self.json_of_protobuf(&message))
+            .transpose()
+            .map_err(unreadable)?;
+        if let Some(json) = &json
+            && let Some(object) = self.canonical(key, revision, json)
+        {
+            return Ok(object);
+        }
+        let value = json.as_deref().unwrap_or(value);
         let mut object = self.recognise(value).map_err(unreadable)?;
         object.set_type(&self.definition.kind, &self.definition.api_version());
         self.served(key, revision, &object).map_err(unreadable)
+    }
+
+    /// Protobuf as canonical JSON: of the type served, if its own differs from that in the type
+    /// only.
+    fn json_of_protobuf(&self, message: &[u8]) -> Result<Vec<u8>, String> {
+        let served = TypeName::of(&self.definition);
+        let found = protobuf::type_of(message)?;
+        let is_known = self.is_known(&found);
+        let is_type_only = match &self.form {
+            Some(form) => form.is_type_only(&found),
+            None => self.definition.conversion.is_type_only(),
+        };
+        let shown = if is_known && is_type_only {
+            &served
+        } else {
+            &found
+        };
+        if !is_known {
+            return Err(format!("it is a {found}, not a {served}"));
+        }
+        protobuf::decode(message, &found, shown, &self.definition)
+    }
+
+    /// Whether a value of this type is an object of the resource.
+    fn is_known(&self, found: &TypeName) -> bool {
+        *found == TypeName::of(&self.definition)
+            || self.form.as_ref().is_some_and(|form| form.reads(found))
+            || self.reads_version(found)
     }
 
     /// Decodes stored bytes of any form, into the version served but for its type.
@@ -174,10 +214,7 @@ impl Codec {
             api_version: object.api_version().to_owned(),
         };
         let served = TypeName::of(&self.definition);
-        let is_known = found == served
-            || form.is_some_and(|form| form.reads(&found))
-            || self.reads_version(&found);
-        match is_known {
+        match self.is_known(&found) {
             true => {
                 if let Some(form) = form {
                     form.to_served(&found, &mut object);

@@ -1,6 +1,6 @@
 //! Recognises the form of a stored value, whatever form is configured (KV-23).
 //!
-//! It tries the configured form, then the form that the bytes resemble, then base64 around either.
+//! Protobuf was recognised before. It tries the configured form, then the form that the bytes resemble, then base64 around either.
 //! Errors never repeat a part of the value, because it may be a secret.
 
 use base64::Engine as _;
@@ -32,8 +32,7 @@ pub(super) fn recognise(value: &[u8], configured: MediaType) -> Result<Map<Strin
     }
 }
 
-/// Whether bytes are a stored object of any known form, even one that cannot be decoded yet. Cheap
-/// for JSON.
+/// Whether bytes are a stored object of any known form, even a damaged one. Cheap for JSON.
 pub(in crate::storage) fn is_stored_form(value: &[u8]) -> bool {
     let is_json = value.trim_ascii_start().starts_with(b"{")
         && std::str::from_utf8(value)
@@ -50,16 +49,11 @@ fn is_protobuf(value: &[u8]) -> bool {
 }
 
 fn plain(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, String> {
-    if value.starts_with(PROTOBUF) {
-        return Err(
-            "it is protobuf, which can't be read yet; whoever writes it must be told to \
-                    store application/json"
-                .to_owned(),
-        );
-    }
     let looks_like_json = value.trim_ascii_start().starts_with(b"{");
     let forms = match (configured, looks_like_json) {
-        (MediaType::Json, _) | (MediaType::Yaml, true) => [MediaType::Json, MediaType::Yaml],
+        (MediaType::Json | MediaType::Protobuf, _) | (MediaType::Yaml, true) => {
+            [MediaType::Json, MediaType::Yaml]
+        }
         (MediaType::Yaml, false) => [MediaType::Yaml, MediaType::Json],
     };
     let mut refused = None;
@@ -74,7 +68,7 @@ fn plain(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, Stri
 
 fn read(value: &[u8], form: MediaType) -> Result<Map<String, Value>, String> {
     let tree = match form {
-        MediaType::Json => {
+        MediaType::Json | MediaType::Protobuf => {
             serde_json::from_slice(value).map_err(|error| format!("it is no JSON: {error}"))?
         }
         MediaType::Yaml => {
@@ -116,21 +110,6 @@ mod tests {
                     Ok(object.clone())
                 );
             }
-        }
-    }
-
-    #[test]
-    fn protobuf_is_called_by_its_name_kv_21() {
-        let value = b"k8s\0\x0a\x0c\x0a\x02v1\x12\x06Secret";
-        for configured in BOTH {
-            let refused = recognised(value, configured).unwrap_err();
-            assert!(refused.starts_with("it is protobuf"), "{refused}");
-            let refused = recognised(STANDARD.encode(value).as_bytes(), configured);
-            let refused = refused.unwrap_err();
-            assert!(
-                refused.starts_with("it is base64, and in there it is"),
-                "{refused}"
-            );
         }
     }
 

@@ -91,7 +91,10 @@ impl Decision<'_> {
             keys: Keys::new(&self.options.root, prefix.unwrap_or(default_prefix))?,
             storage_version: versions::of(self, &chosen).unwrap_or_else(|| memory_version.clone()),
             memory_version,
-            media_type: media_type.unwrap_or(self.options.media_type),
+            media_type: match media_type.unwrap_or(self.options.media_type) {
+                MediaType::Protobuf if is_always_json(&chosen) => MediaType::Json,
+                media_type => media_type,
+            },
             is_cached: self.is_cached(&self::requested(&chosen)),
             requested: requested(resource),
             chosen,
@@ -160,4 +163,10 @@ pub(super) fn measured_as(definition: &ResourceDefinition) -> (&str, &str) {
 fn renamed(group: &str, name: &str) -> Option<(&'static str, &'static str)> {
     let renamed = REQUESTED_AS.iter().find(|[from, _]| *from == (group, name));
     renamed.map(|[_, to]| *to)
+}
+
+/// Whether kube-apiserver stores a resource as JSON, whatever is configured (KV-22).
+fn is_always_json(resource: &GroupResource) -> bool {
+    const GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+    GROUPS.contains(&&*resource.group)
 }

@@ -5,6 +5,7 @@
 //! were selected.
 
 mod pieces;
+mod protobuf;
 mod runs;
 
 use std::sync::Arc;
@@ -44,6 +45,9 @@ pub async fn list(
     kept: &Arc<CompressedRuns>,
 ) -> Result<ListBody, Box<Status>> {
     let shape = encoding.shape(kind, Content::List)?;
+    if encoding.media_type.is_protobuf() {
+        return protobuf::list(encoding, gzip, kind, shape, list).await;
+    }
     let opening = shape.list_opening(&ListMetadata::of(&list));
     let kept_as = shape.kept_as();
     if !encoding.media_type.get().is_compact_json(encoding.pretty) {

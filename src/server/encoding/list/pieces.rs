@@ -17,7 +17,7 @@ use crate::server::gzip::Gzip;
 use crate::server::gzip::segments::{Assembly, Segment};
 
 /// The size of one piece of a list.
-const PIECE_BYTES: usize = 64 * 1024;
+pub(super) const PIECE_BYTES: usize = 64 * 1024;
 
 /// Lists with more items allocate their buffers in full instead of growing them.
 const MANY_ITEMS: usize = 100;
@@ -158,7 +158,10 @@ fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u
     is_written
 }
 
-fn compressed(pieces: LocalBoxStream<'static, Vec<u8>>) -> LocalBoxStream<'static, Bytes> {
+/// Pieces as one gzip body.
+pub(super) fn compressed(
+    pieces: LocalBoxStream<'static, Vec<u8>>,
+) -> LocalBoxStream<'static, Bytes> {
     stream::unfold(Some((pieces, Gzip::default())), |state| async move {
         let (mut pieces, mut gzip) = state?;
         // The compressor may return nothing for a piece. Empty chunks are not sent.

@@ -115,6 +115,11 @@ pub(super) enum ItemForm {
 pub(super) struct ListMetadata(String);
 
 impl ListMetadata {
+    /// The metadata as a document.
+    pub fn document(&self) -> String {
+        format!("{{{}}}", self.0)
+    }
+
     /// The metadata of a page (LI-40, PF-6).
     pub fn of(list: &ObjectList) -> ListMetadata {
         let mut members = format!(r#""resourceVersion":"{}""#, list.revision);

@@ -176,7 +176,7 @@ fn equal_forms_have_equal_identities_and_different_ones_do_not() {
 #[test]
 fn a_refusal_in_the_stream_is_an_error_event_wa_6() {
     let status = Status::expired("too old resource version: 5 (900)");
-    let event = read(&error_frame(&status));
+    let event = read(&Encoding::default().error_frame(&status));
     assert_eq!(event["type"], "ERROR");
     assert_eq!(event["object"]["code"], 410);
     assert_eq!(event["object"]["reason"], "Expired");

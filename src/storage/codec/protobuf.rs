@@ -1,0 +1,96 @@
+//! Objects stored as protobuf, as kube-apiserver does by default (KV-20, KV-21).
+//!
+//! Values become JSON in the canonical form, by the schema of the resource, and the other way round.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::TypeName;
+use crate::api::protobuf::{Envelope, MAGIC, ProtobufError, Texts, object_json, write_message};
+use crate::api::resource::ResourceDefinition;
+use crate::api::schema::{Schema, StructId};
+
+/// The bytes of an object of a type, given as canonical JSON. They stay JSON if the resource has no
+/// form in protobuf.
+pub(super) fn encode(json: Vec<u8>, stored: &TypeName, definition: &ResourceDefinition) -> Vec<u8> {
+    let Some((schema, id)) = struct_of(stored, definition) else {
+        return json;
+    };
+    let mut raw = Vec::with_capacity(json.len());
+    let mut document = serde_json::Deserializer::from_slice(&json);
+    if write_message(schema, id, &mut document, &mut raw).is_err() {
+        return json;
+    }
+    let mut bytes = Vec::with_capacity(raw.len() + 64);
+    let envelope = Envelope {
+        api_version: &stored.api_version,
+        kind: &stored.kind,
+        raw: &raw,
+    };
+    envelope.write(&mut bytes);
+    bytes
+}
+
+/// The protobuf in a value, which may be base64 around it (KV-23).
+pub(super) fn found_in(value: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if value.starts_with(MAGIC) {
+        return Some(Cow::Borrowed(value));
+    }
+    // The first letters of the marked bytes in base64.
+    let text = value.trim_ascii();
+    let inner = text
+        .starts_with(b"azhz")
+        .then(|| STANDARD.decode(text).ok());
+    let inner = inner.flatten().filter(|inner| inner.starts_with(MAGIC));
+    inner.map(Cow::Owned)
+}
+
+/// The type of an object in protobuf.
+///
+/// # Errors
+/// Why it is none, in one phrase.
+pub(super) fn type_of(value: &[u8]) -> Result<TypeName, String> {
+    let envelope = Envelope::read(value).map_err(unreadable)?;
+    Ok(TypeName {
+        kind: envelope.kind.to_owned(),
+        api_version: envelope.api_version.to_owned(),
+    })
+}
+
+/// An object in protobuf of a type as canonical JSON, which says that it is of another type.
+///
+/// # Errors
+/// Why it is no object, in one phrase.
+pub(super) fn decode(
+    value: &[u8],
+    found: &TypeName,
+    shown: &TypeName,
+    definition: &ResourceDefinition,
+) -> Result<Vec<u8>, String> {
+    let envelope = Envelope::read(value).map_err(unreadable)?;
+    let (schema, id) =
+        struct_of(found, definition).ok_or_else(|| format!("{found} has no form in protobuf"))?;
+    let shown = Envelope {
+        api_version: &shown.api_version,
+        kind: &shown.kind,
+        raw: envelope.raw,
+    };
+    object_json(schema, id, shown, Texts::Lossy).map_err(unreadable)
+}
+
+/// The struct of a type. Versions that are not known are read and written by the one served, from
+/// which they differ in their type only.
+fn struct_of(
+    name: &TypeName,
+    definition: &ResourceDefinition,
+) -> Option<(&'static Schema, StructId)> {
+    let (schema, served) = definition.object_type.found()?;
+    let id = schema.object_kind(&name.api_version, &name.kind);
+    Some((schema, id.unwrap_or(served)))
+}
+
+fn unreadable(error: ProtobufError) -> String {
+    format!("it is protobuf that can't be read: {error}")
+}
