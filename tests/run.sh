@@ -59,6 +59,20 @@ if [ -z "${TAFFRAIL_INFORMERS:-}" ]; then
   export TAFFRAIL_INFORMERS=$cache/informers/informers
 fi
 
+# No distribution has kube-apiserver: where TAFFRAIL_KUBE_APISERVER names one, the test beside it runs. A folder
+# beside the repository's may have it.
+if [ -z "${TAFFRAIL_KUBE_APISERVER:-}" ] && [ -e ../shared/reference/kube-apiserver.xz ]; then
+  if [ ! -x "$cache/kube-apiserver/kube-apiserver" ]; then
+    mkdir -p "$cache/kube-apiserver"
+    xz -dc ../shared/reference/kube-apiserver.xz > "$cache/kube-apiserver/kube-apiserver.part"
+    chmod +x "$cache/kube-apiserver/kube-apiserver.part"
+    mv "$cache/kube-apiserver/kube-apiserver.part" "$cache/kube-apiserver/kube-apiserver"
+  fi
+  TAFFRAIL_KUBE_APISERVER=$cache/kube-apiserver/kube-apiserver
+fi
+: "${TAFFRAIL_KUBE_APISERVER:=none}"
+export TAFFRAIL_KUBE_APISERVER
+
 # Clients vanish in a network of the test's own, which some containers do not permit.
 if [ -z "${TAFFRAIL_NETWORKS:-}" ]; then
   unshare --map-root-user --net ip link set lo up 2> /dev/null || TAFFRAIL_NETWORKS=none

@@ -13,6 +13,7 @@ mod amplification;
 mod audit;
 mod backups;
 mod bad_input;
+mod beside_kube_apiserver;
 mod command_line;
 mod damage;
 mod deletion;

@@ -6,5 +6,5 @@
 #![allow(dead_code)]
 
 pub mod etcd;
-mod ports;
+pub mod ports;
 pub mod proxy;

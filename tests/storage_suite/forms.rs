@@ -61,8 +61,11 @@ pub async fn kv_23_what_was_stored_in_another_form_is_read_and_rewritten_by_upda
             rewritten.revision > read.revision,
             "an empty update migrates"
         );
-        assert_eq!(rewritten.stored_form(), read.stored_form());
-        assert_eq!(raw(&after, "a").await, after.codec.stored_form(&read));
+        // Protobuf has all fields of a struct: these pods have no `spec` before.
+        if to != MediaType::Protobuf {
+            assert_eq!(rewritten.stored_form(), read.stored_form());
+        }
+        assert_eq!(raw(&after, "a").await, after.codec.stored_form(&rewritten));
         let again = empty("/pods/ns/a").await.unwrap();
         assert_eq!(
             again.revision, rewritten.revision,

@@ -1,5 +1,5 @@
-//! Protobuf becomes JSON in the canonical form ([`crate::schema`]): members in order of their names,
-//! without those that Go does not print.
+//! Protobuf becomes JSON in the canonical form ([`crate::schema`]): members in order of their
+//! names, without those that Go does not print.
 //!
 //! The fields of a message are noted where they are, put in order of their names, and written.
 //! Fields that the schema does not have are skipped, as Go does.

@@ -1,8 +1,8 @@
 //! JSON becomes protobuf, as Go writes it: the fields of a message in order of their numbers, maps
 //! sorted by their keys, and what is no pointer without a value too.
 //!
-//! One pass over the JSON writes the content of each field behind what is written already, and notes
-//! where it is. At the end of a struct the contents are put in order.
+//! One pass over the JSON writes the content of each field behind what is written already, and
+//! notes where it is. At the end of a struct the contents are put in order.
 
 use std::borrow::Cow;
 use std::fmt;

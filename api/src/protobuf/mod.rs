@@ -266,3 +266,55 @@ fn schema_type(schema: &Schema) -> Type {
     let shape = id.map_or(Shape::Scalar(Scalar::Bool), Shape::Struct);
     Type::plain(shape, String::new())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    const TEXT: &str = "package a.v1\n\ntype Thing kind\n  1 items []Item\n\n\
+        type Item\n  1 name string always\n  2 inner Inner\n\n\
+        type Inner\n  1 first string always\n  2 second string always\n";
+
+    /// An item that takes two bytes takes forty in JSON.
+    #[test]
+    fn what_takes_no_bytes_is_bounded() {
+        let schema = Schema::read(&[TEXT]).unwrap();
+        let read = |items: usize| {
+            let raw = [0x0a, 0].repeat(items);
+            let envelope = Envelope {
+                api_version: "v1",
+                kind: "Thing",
+                raw: &raw,
+            };
+            let mut body = Vec::new();
+            envelope.write(&mut body);
+            to_json(&body, "", "", &schema, Texts::Strict)
+        };
+        let one = String::from_utf8(read(1).unwrap()).unwrap();
+        let item = r#"{"inner":{"first":"","second":""},"name":""}"#;
+        assert!(one.contains(item), "{one}");
+        assert!(read(10_000).is_ok());
+        let refused = read(1_500_000).unwrap_err();
+        assert!(refused.to_string().contains("too long"), "{refused}");
+    }
+
+    #[test]
+    fn a_map_is_written_in_order_of_its_keys_once_each_kv_25() {
+        let text = "package a.v1\n\ntype Thing kind\n  1 labels map[string]string\n";
+        let schema = Schema::read(&[text]).unwrap();
+        let id = schema.find("a.v1.Thing").unwrap();
+        let written = |json: &str| {
+            let mut out = Vec::new();
+            let mut document = serde_json::Deserializer::from_str(json);
+            write_message(&schema, id, &mut document, &mut out).unwrap();
+            out
+        };
+        let sorted = written(r#"{"labels":{"a":"1","b":"2"}}"#);
+        assert_eq!(
+            sorted,
+            b"\x0a\x06\x0a\x01a\x12\x011\x0a\x06\x0a\x01b\x12\x012"
+        );
+        assert_eq!(written(r#"{"labels":{"b":"2","a":"0","a":"1"}}"#), sorted);
+    }
+}

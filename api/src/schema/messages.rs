@@ -126,8 +126,8 @@ impl Schema {
         })
     }
 
-    /// The content of a value that Go has without being given any. `None` for lists, maps and bytes,
-    /// which it does not write then.
+    /// The content of a value that Go has without being given any. `None` for lists, maps and
+    /// bytes, which it does not write then.
     pub(crate) fn zero(&self, of: &Type, depth: usize) -> Option<Vec<u8>> {
         match &of.shape {
             Shape::Scalar(scalar) => zero_scalar(*scalar),

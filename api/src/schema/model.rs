@@ -71,7 +71,7 @@ pub struct Field {
     pub is_atomic: Option<bool>,
     /// How strategic merge patches merge it.
     pub patch: Option<Patch>,
-    /// Whether objects in it say their apiVersion and kind in JSON, unlike other objects in objects.
+    /// Whether objects in it say their apiVersion and kind in JSON, unlike others in objects.
     pub has_types: bool,
     /// Whether it says which field of a union is set.
     pub is_discriminator: bool,

@@ -1,6 +1,7 @@
 //! Objects stored as protobuf, as kube-apiserver does by default (KV-20, KV-21).
 //!
-//! Values become JSON in the canonical form, by the schema of the resource, and the other way round.
+//! Values become JSON in the canonical form, by the schema of the resource, and the other way
+//! round.
 
 use std::borrow::Cow;
 

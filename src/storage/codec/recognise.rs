@@ -1,6 +1,7 @@
 //! Recognises the form of a stored value, whatever form is configured (KV-23).
 //!
-//! Protobuf was recognised before. It tries the configured form, then the form that the bytes resemble, then base64 around either.
+//! Protobuf was recognised before. It tries the configured form, then the form that the bytes
+//! resemble, then base64 around either.
 //! Errors never repeat a part of the value, because it may be a secret.
 
 use base64::Engine as _;
