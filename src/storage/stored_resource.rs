@@ -18,6 +18,8 @@ pub struct StoredResource {
     pub plural: String,
     /// The version that caches hold.
     pub hub: Arc<ResourceDefinition>,
+    /// All its versions.
+    pub versions: Vec<Arc<ResourceDefinition>>,
     /// The type that objects are stored as.
     pub stored_as: TypeName,
 }
@@ -30,6 +32,7 @@ impl StoredResource {
             group: hub.group.clone(),
             plural: hub.plural.clone(),
             stored_as: TypeName::of(&hub),
+            versions: vec![hub.clone()],
             hub,
         }
     }

@@ -56,16 +56,28 @@ async fn malformed_bodies_are_bad_requests() {
     still_works(&client).await;
 }
 
+/// API-170, API-171: what can't be applied is refused, and nothing is stored.
 #[tokio::test]
-async fn server_side_apply_is_refused_with_what_to_do_instead() {
+async fn what_cannot_be_applied_is_refused() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
     let path = format!("{}?fieldManager=me", configmap("applied"));
-    let text = body("applied", "1").to_string();
-    let call = Call::new("PATCH", &path).body("application/apply-patch+yaml", text);
-    let refusal = client.call(call).await.refusal(415, "UnsupportedMediaType");
-    let message = refusal["message"].as_str().unwrap();
-    assert!(message.contains("without --server-side"), "{message}");
+    for (text, code) in [
+        ("[]", 400),
+        ("x: ]", 400),
+        ("kind: Secret", 400),
+        (
+            "{apiVersion: v1, kind: ConfigMap, metadata: {managedFields: []}}",
+            400,
+        ),
+        ("{apiVersion: v1, kind: ConfigMap, nonsense: 1}", 500),
+        ("{apiVersion: v1, kind: ConfigMap, data: {a: 5}}", 500),
+    ] {
+        let call = Call::new("PATCH", &path).body("application/apply-patch+yaml", text);
+        client.call(call).await.expect(code);
+    }
+    let absent = client.call(Call::get(&configmap("applied"))).await;
+    absent.refusal(404, "NotFound");
     still_works(&client).await;
 }
 

@@ -10,6 +10,7 @@ mod load;
 mod servers;
 
 mod amplification;
+mod apply;
 mod audit;
 mod backups;
 mod bad_input;

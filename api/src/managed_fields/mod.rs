@@ -1,10 +1,22 @@
 //! Who owns which fields of an object (http.md 4.5, 4.6).
 //!
-//! This folder owns how sets of managers change with a write. Objects and sets enter; merged
-//! objects, new sets and conflicts leave. This folder must not know HTTP or storage.
+//! This folder owns managedFields: their entries, what writes make of them, and server-side apply.
+//! Objects and the name of a manager enter; objects with managedFields leave, or a `Status` that
+//! refuses to apply. This folder must not know HTTP or storage.
 
+mod apply;
+mod cap;
+mod conflicts;
+mod entry;
+mod field_manager;
+mod last_applied;
+mod times;
 mod updater;
 
+pub use apply::Application;
+pub use entry::check;
+pub use field_manager::FieldManager;
+pub use times::keep_times;
 pub use updater::{
     Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
 };

@@ -19,7 +19,7 @@ pub use crate::field_error::{FieldError, FieldErrorKind};
 pub use owners::deduplicate_owners;
 
 /// The limit on the keys and values of all annotations together (API-204).
-const MAX_ANNOTATION_BYTES: usize = 262_144;
+pub(crate) const MAX_ANNOTATION_BYTES: usize = 262_144;
 
 /// Finalizers that need no domain prefix (API-205).
 const STANDARD_FINALIZERS: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];

@@ -28,6 +28,8 @@ pub enum WriteVerb {
     Update,
     /// PATCH.
     Patch,
+    /// PATCH by server-side apply.
+    Apply,
 }
 
 impl WriteVerb {
@@ -35,7 +37,7 @@ impl WriteVerb {
         match self {
             WriteVerb::Create => "CreateOptions",
             WriteVerb::Update => "UpdateOptions",
-            WriteVerb::Patch => "PatchOptions",
+            WriteVerb::Patch | WriteVerb::Apply => "PatchOptions",
         }
     }
 }
@@ -49,6 +51,8 @@ pub struct WriteOptions {
     pub field_manager: String,
     /// `fieldValidation`.
     pub field_validation: FieldValidation,
+    /// `force`, of server-side apply.
+    pub force: bool,
 }
 
 impl WriteOptions {
@@ -60,9 +64,16 @@ impl WriteOptions {
         let dry_run = query.all("dryRun");
         let field_manager = query.text("fieldManager");
         let mut errors = Vec::new();
-        if verb == WriteVerb::Patch && query.first("force").is_some() {
-            let detail = "may not be specified for non-apply patch";
-            errors.push(FieldError::forbidden("force", detail));
+        match verb {
+            WriteVerb::Patch if query.first("force").is_some() => {
+                let detail = "may not be specified for non-apply patch";
+                errors.push(FieldError::forbidden("force", detail));
+            }
+            WriteVerb::Apply if field_manager.is_empty() => {
+                let detail = "is required for apply patch";
+                errors.push(FieldError::required("fieldManager", detail));
+            }
+            _ => {}
         }
         errors.extend(validate_field_manager(&field_manager));
         errors.extend(validate_dry_run(&dry_run));
@@ -85,6 +96,7 @@ impl WriteOptions {
             dry_run: is_dry_run(&dry_run),
             field_manager,
             field_validation,
+            force: verb == WriteVerb::Apply && query.flag("force"),
         })
     }
 }

@@ -26,6 +26,9 @@ pub struct CreateStrategy {
 pub struct UpdateStrategy {
     /// The parts that stay as stored, whatever the body contains.
     pub keeps: Vec<FieldPath>,
+    /// The parts that managedFields leave out of what is written here, because the endpoint writes
+    /// them for nobody (API-179).
+    pub resets: Vec<FieldPath>,
     /// Fills in and normalizes the first object, which replaces the second.
     pub prepare: Option<fn(&mut Object, &Object)>,
     /// Sets the times of what a change of the second object into the first brings.

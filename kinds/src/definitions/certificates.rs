@@ -15,10 +15,12 @@ const CHECKS: &[UpdateCheck] = &[UpdateCheck::Object, UpdateCheck::Changes];
 pub fn certificatesigningrequests() -> ResourceDefinition {
     let approval = UpdateStrategy {
         keeps: FieldPath::list(&["spec", "status.certificate"]),
+        resets: FieldPath::list(&["spec", "status.certificate"]),
         stamp: Some(certificates::stamp_conditions),
         ..UpdateStrategy::default()
     };
     let mut status = status(&["spec"]);
+    status.update.resets = FieldPath::list(&["spec", "status.conditions"]);
     status.update.prepare = Some(certificates::prepare_status);
     status.update.stamp = Some(certificates::stamp_conditions);
     let verbs = [Verb::Get, Verb::Patch, Verb::Update];
@@ -38,6 +40,7 @@ pub fn certificatesigningrequests() -> ResourceDefinition {
         },
         update: UpdateStrategy {
             keeps: FieldPath::list(&["spec", "status"]),
+            resets: FieldPath::list(&["spec", "status"]),
             ..UpdateStrategy::default()
         },
         selectable_fields: vec![SelectableField::text(

@@ -22,6 +22,7 @@ fn core(object_type: &'static str, plural: &str) -> ResourceDefinition {
 pub fn namespaces() -> ResourceDefinition {
     let update = UpdateStrategy {
         keeps: FieldPath::list(&["spec", "status"]),
+        resets: FieldPath::list(&["status"]),
         prepare: Some(namespace::prepare_update),
         ..UpdateStrategy::default()
     };

@@ -155,10 +155,11 @@ fn checking(part: Subresource, update_checks: &'static [UpdateCheck]) -> Subreso
     }
 }
 
-/// The status subresource. Its updates keep these parts as stored.
+/// The status subresource. Its updates keep these parts as stored, so nobody owns them by it.
 fn status(keeps: &[&str]) -> Subresource {
     let update = UpdateStrategy {
         keeps: FieldPath::list(keeps),
+        resets: FieldPath::list(keeps),
         ..UpdateStrategy::default()
     };
     part("status", &[Verb::Get, Verb::Patch, Verb::Update], update)
@@ -172,13 +173,16 @@ fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     };
     row.create.drops = FieldPath::list(&["status"]);
     row.update.keeps = FieldPath::list(&["status"]);
+    row.update.resets = FieldPath::list(&["status"]);
     row
 }
 
 /// Adds a status to a resource whose status endpoint keeps most metadata too (API-212).
 fn with_bare_status(row: ResourceDefinition) -> ResourceDefinition {
+    let mut status = status(&KEPT_METADATA);
+    status.update.resets = FieldPath::list(&["spec", "metadata"]);
     ResourceDefinition {
-        subresources: vec![status(&KEPT_METADATA)],
+        subresources: vec![status],
         ..with_status(row)
     }
 }

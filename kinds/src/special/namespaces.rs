@@ -83,7 +83,11 @@ fn finalizers_of(object: &Object) -> Vec<Value> {
     list.cloned().unwrap_or_default()
 }
 
-fn label_with_name(object: &mut Object) {
+/// Labels a namespace that has a name with it, as a default (API-224).
+pub fn label_with_name(object: &mut Object) {
     let name = object.name().to_owned();
+    if name.is_empty() {
+        return;
+    }
     put(object, &["metadata", "labels", NAME_LABEL], name.into());
 }

@@ -1,7 +1,11 @@
 //! Calls to admission.
 
+use serde_json::Value;
+
 use super::RegistryStore;
+use super::create::deduplicate;
 use crate::admission::{Attributes, Operation};
+use crate::api::managed_fields;
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::resource::Subresource;
@@ -32,10 +36,17 @@ impl RegistryStore {
         let name = object.name().to_owned();
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
+        let may_change = admission.may_change();
+        let before = match may_change {
+            true => object.at(&["metadata", "managedFields"]).cloned(),
+            false => None,
+        };
         admission.admit(&attributes, Some(object)).await?;
-        if admission.may_change() {
-            self.clean(object, request.context);
+        if may_change {
+            self.strategy.fill_in(object);
+            keep_readable(object, before, request);
         }
+        deduplicate(object, request.context);
         Ok(())
     }
 
@@ -88,6 +99,22 @@ impl RegistryStore {
             warnings: &request.context.warnings,
         }
     }
+}
+
+/// Restores managedFields that admission has made unreadable, and warns of that (API-189).
+fn keep_readable(object: &mut Object, before: Option<Value>, request: &Request<'_>) {
+    let Err(error) = managed_fields::check(object) else {
+        return;
+    };
+    let metadata = object.metadata_mut();
+    match before {
+        Some(before) => _ = metadata.insert("managedFields".to_owned(), before),
+        None => _ = metadata.remove("managedFields"),
+    }
+    request.context.warnings.add(format!(
+        ".metadata.managedFields was in an invalid state after admission; this could be caused by \
+         an outdated mutating admission controller; please fix your requests: {error}"
+    ));
 }
 
 /// The operation of a write that stores an object over this one.

@@ -11,21 +11,19 @@ use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
-use crate::api::resource::convert;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
-use crate::registry::strategy::fill_in;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).
 const NAME_ATTEMPTS: usize = 8;
 
 /// The server ignores these fields of a body (API-91).
-const SYSTEM_FIELDS: [&str; 5] = [
+pub(super) const SYSTEM_FIELDS: [&str; 5] = [
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
@@ -49,13 +47,14 @@ impl RegistryStore {
             object.metadata_mut().remove(field);
         }
         reconcile_namespace(&mut object, self.definition(), namespace)?;
-        self.clean(&mut object, context);
         let creation = Arc::new(self.options.pending_creates.begin());
         let request = Request {
             context,
             namespace,
             subresource: None,
         };
+        deduplicate(&mut object, context);
+        self.take_in(&mut object, None, &request);
         self.admit(&request, options, &mut object, None).await?;
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
@@ -150,19 +149,11 @@ impl RegistryStore {
         let uid = uuid::Uuid::new_v4().to_string();
         self.strategy.prepare_create(object, &uid, clock::now())
     }
+}
 
-    /// Fills in what the writer left out, converts the object into the version of the hub, and
-    /// removes duplicate owners (http.md 7, API-207).
-    pub(super) fn clean(&self, object: &mut Object, context: &RequestContext) {
-        let (own, hub) = (self.definition(), self.hub());
-        // Admission calls this again, when the object is one of the hub already.
-        if !self.is_hub() && object.api_version() == own.api_version() {
-            fill_in(object, own);
-            convert(object, own, hub);
-        }
-        self.strategy.fill_in(object);
-        for warning in deduplicate_owners(object) {
-            context.warnings.add(warning);
-        }
+/// Removes duplicate owners, and tells the client (API-207).
+pub(super) fn deduplicate(object: &mut Object, context: &RequestContext) {
+    for warning in deduplicate_owners(object) {
+        context.warnings.add(warning);
     }
 }

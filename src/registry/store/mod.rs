@@ -5,6 +5,7 @@
 //! leave, or a `Status`. This folder must not know HTTP connections, wire encodings or storage
 //! engines.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,10 +25,12 @@ use crate::api::resource::{ResourceDefinition, convert};
 use crate::api::status::Status;
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResource};
+use manage::Filters;
 
 mod admit;
 mod create;
 mod delete;
+mod manage;
 mod read;
 mod update;
 
@@ -56,6 +59,8 @@ pub enum UpdateSource {
     Replace(Object),
     /// The result of this patch on the current object (API-151).
     Patch(Patch),
+    /// The current object with this one applied (API-172). It has no type yet.
+    Apply(Object),
 }
 
 /// The answer to an update.
@@ -72,6 +77,8 @@ pub struct RegistryStore {
     definition: Arc<ResourceDefinition>,
     /// The rules of the version, for objects in the form of the hub.
     strategy: Strategy,
+    /// The fields that count for managedFields, by endpoint.
+    filters: Filters,
     codec: Codec,
     storages: ResourceStorage,
     options: StoreOptions,
@@ -87,6 +94,7 @@ impl RegistryStore {
     ) -> RegistryStore {
         RegistryStore {
             strategy: Strategy::over(definition.clone(), storages.resource.hub.clone()),
+            filters: Filters::of(&definition),
             codec: Codec::new(storages.resource.hub.clone()),
             definition,
             storages,
@@ -154,12 +162,13 @@ impl RegistryStore {
     }
 
     /// An object of the hub in the version of this store.
-    fn in_version(&self, object: &Object) -> Object {
-        let mut object = object.clone();
-        if !self.is_hub() {
-            convert(&mut object, self.hub(), self.definition());
+    fn in_version<'o>(&self, object: &'o Object) -> Cow<'o, Object> {
+        if self.is_hub() {
+            return Cow::Borrowed(object);
         }
-        object
+        let mut object = object.clone();
+        convert(&mut object, self.hub(), self.definition());
+        Cow::Owned(object)
     }
 
     fn is_hub(&self) -> bool {

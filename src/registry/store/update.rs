@@ -7,7 +7,9 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
+use super::create::SYSTEM_FIELDS;
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
+use crate::api::managed_fields::{Application, keep_times};
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
@@ -19,6 +21,7 @@ use crate::registry::deletion::is_released;
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
+use crate::registry::strategy::fill_in;
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision, WriteOutcome,
@@ -74,7 +77,10 @@ impl RegistryStore {
                 }
                 UpdateSource::Replace(_) => VersionUse::Names,
                 UpdateSource::Patch(patch) if patch.touches_version() => VersionUse::Reads,
-                UpdateSource::Patch(_) => VersionUse::Ignores,
+                UpdateSource::Apply(object) if !object.resource_version().is_empty() => {
+                    VersionUse::Reads
+                }
+                UpdateSource::Patch(_) | UpdateSource::Apply(_) => VersionUse::Ignores,
             },
             origin: context.origin(),
         };
@@ -222,28 +228,20 @@ impl UpdateFunction for Updating<'_> {
 }
 
 impl Updating<'_> {
-    /// Creates an absent object, which only PUT of some kinds may do (API-101, API-153, API-213).
+    /// Creates an absent object, which only apply and PUT of some kinds may do (API-101, API-153,
+    /// API-213).
     async fn create(&mut self) -> Result<Object, Box<Status>> {
         let (store, definition) = (self.store, self.store.definition());
-        let UpdateSource::Replace(object) = self.source else {
-            return Err(Box::new(Status::not_found(definition, self.name)));
+        let absent = || Box::new(Status::not_found(definition, self.name));
+        if self.request.subresource.is_some() {
+            return Err(absent());
+        }
+        let mut object = match self.source {
+            UpdateSource::Replace(object) if definition.create_on_update => self.first(object)?,
+            UpdateSource::Apply(applied) => self.first_applied(applied)?,
+            UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
-        if !definition.create_on_update || self.request.subresource.is_some() {
-            return Err(Box::new(Status::not_found(definition, self.name)));
-        }
-        if !object.uid().is_empty() {
-            let key = store.options.root.physical(self.key);
-            let text = format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: ",
-                object.uid()
-            );
-            let status = Status::precondition_failed(definition, self.name, &key, &text);
-            return Err(Box::new(status));
-        }
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
-        let mut object = object.clone();
-        object.set_meta("resourceVersion", "");
-        store.clean(&mut object, self.request.context);
         store
             .admit(&self.request, self.options, &mut object, None)
             .await?;
@@ -254,10 +252,66 @@ impl Updating<'_> {
         Ok(object)
     }
 
+    /// The first content of an object that is put.
+    fn first(&self, object: &Object) -> Result<Object, Box<Status>> {
+        let (store, definition) = (self.store, self.store.definition());
+        if !object.uid().is_empty() {
+            let key = store.options.root.physical(self.key);
+            let text = format!(
+                "Precondition failed: UID in precondition: {}, UID in object meta: ",
+                object.uid()
+            );
+            let status = Status::precondition_failed(definition, self.name, &key, &text);
+            return Err(Box::new(status));
+        }
+        let mut object = object.clone();
+        object.set_meta("resourceVersion", "");
+        store.take_in(&mut object, None, &self.request);
+        Ok(object)
+    }
+
+    /// The first content of an object that is applied (API-152).
+    fn first_applied(&self, applied: &Object) -> Result<Object, Box<Status>> {
+        let definition = self.store.definition();
+        let mut object = self.applied(applied, None)?;
+        if !object.uid().is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was \
+                 found",
+                object.uid()
+            );
+            return Err(Box::new(Status::conflict(definition, self.name, &why)));
+        }
+        self.accept_applied(&mut object)?;
+        for field in SYSTEM_FIELDS {
+            object.metadata_mut().remove(field);
+        }
+        Ok(object)
+    }
+
+    /// The current object with what is applied, in the version of the store.
+    fn applied(&self, applied: &Object, live: Option<&Object>) -> Result<Object, Box<Status>> {
+        let application = Application {
+            object: applied,
+            manager: &self.request.context.manager,
+            force: self.options.force,
+        };
+        let definition = self.store.definition();
+        let manager = self.store.field_manager(&self.request);
+        manager.apply(live, application, |object| fill_in(object, definition))
+    }
+
+    /// Checks what came of applying, and converts it into the version of the hub.
+    fn accept_applied(&self, object: &mut Object) -> Result<(), Box<Status>> {
+        self.store
+            .check_identity(object, self.request.namespace, self.name)?;
+        self.store.into_hub(object);
+        Ok(())
+    }
+
     async fn change(&self, cached: &CachedObject, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
-        let mut object = self.wanted(stored)?;
-        store.clean(&mut object, self.request.context);
+        let mut object = self.changed(stored)?;
         store
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
@@ -265,20 +319,36 @@ impl Updating<'_> {
         let part = self.request.subresource;
         let strategy = &store.strategy;
         strategy.prepare_update(&mut object, stored, part, clock::now())?;
+        keep_times(&mut object, stored);
         store
             .validate_admitted(&self.request, self.options, &object, Some(stored))
             .await?;
         Ok(object)
     }
 
-    /// The requested content, based on the current object.
+    /// The requested content as an object of the hub, with its managedFields.
+    fn changed(&self, stored: &Object) -> Result<Object, Box<Status>> {
+        let store = self.store;
+        let live = store.in_version(stored);
+        if let UpdateSource::Apply(applied) = self.source {
+            let mut object = self.applied(applied, Some(&live))?;
+            self.accept_applied(&mut object)?;
+            return Ok(object);
+        }
+        let mut object = self.wanted(&live)?;
+        store.take_in(&mut object, Some(&live), &self.request);
+        Ok(object)
+    }
+
+    /// The requested content, based on the current object. Both have the version of the store.
     fn wanted(&self, stored: &Object) -> Result<Object, Box<Status>> {
         let definition = self.store.definition();
         let patch = match self.source {
-            UpdateSource::Replace(object) => return Ok(object.clone()),
+            UpdateSource::Replace(object) | UpdateSource::Apply(object) => {
+                return Ok(object.clone());
+            }
             UpdateSource::Patch(patch) => patch,
         };
-        let stored = &self.store.in_version(stored);
         let Patched {
             mut object,
             unknown,

@@ -8,6 +8,7 @@
 //! capability it needs, and knows nothing else about the registry. The order of steps within a verb
 //! is that of http.md 3.2 to 3.7, because it decides which of two errors a client sees.
 
+mod applied;
 mod backup;
 mod compact;
 mod connect;

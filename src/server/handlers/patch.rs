@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::document::judge;
-use super::{Answered, RequestScope, capability, written};
+use super::{Answered, RequestScope, applied, capability, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::{Status, StatusReason};
-use crate::registry::UpdateSource;
+use crate::registry::{RequestContext, UpdateSource};
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::{
@@ -30,18 +30,18 @@ pub(super) async fn patch(
     let given = given(scope)?;
     let form = scope.object_form(Offer::Objects)?;
     let body = scope.read(body).await?;
-    let options = WriteOptions::parse(&scope.query, WriteVerb::Patch)?;
+    let verb = match given {
+        Given::Apply => WriteVerb::Apply,
+        Given::Plain(_) | Given::Strategic => WriteVerb::Patch,
+    };
+    let options = WriteOptions::parse(&scope.query, verb)?;
     let is_large = given.is_large(&body) || target.is_large();
     let (target, context) = (target.clone(), scope.context.clone());
     let update = async move {
-        let patch = read(&given, &body)?;
-        if let Patch::Merge(document, duplicates) = &patch {
-            let (validation, warnings) = (options.field_validation, &context.warnings);
-            judge(duplicates, validation, warnings, |error| {
-                Status::patch_result_invalid(document, error)
-            })?;
-        }
-        let source = UpdateSource::Patch(patch);
+        let source = match given {
+            Given::Apply => applied::read(&body, &options, &context)?,
+            Given::Plain(_) | Given::Strategic => source(&given, &body, &options, &context)?,
+        };
         let patcher = capability(target.storage.patcher())?;
         let patching = patcher.update(&context, target.object(), source, &options);
         patching.await
@@ -51,10 +51,28 @@ pub(super) async fn patch(
     respond::object(code, &form, kind, &written_object.object)
 }
 
+/// The patch of a body, with its duplicate members reported as the client asked.
+fn source(
+    given: &Given,
+    body: &[u8],
+    options: &WriteOptions,
+    context: &RequestContext,
+) -> Result<UpdateSource, Box<Status>> {
+    let patch = read(given, body)?;
+    if let Patch::Merge(document, duplicates) = &patch {
+        let (validation, warnings) = (options.field_validation, &context.warnings);
+        judge(duplicates, validation, warnings, |error| {
+            Status::patch_result_invalid(document, error)
+        })?;
+    }
+    Ok(UpdateSource::Patch(patch))
+}
+
 /// A patch of a supported type, not parsed yet.
 enum Given {
     Plain(PatchKind),
     Strategic,
+    Apply,
 }
 
 impl Given {
@@ -64,6 +82,7 @@ impl Given {
             // Each operation may touch all of an object.
             Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES,
             Given::Plain(PatchKind::Merge) | Given::Strategic => body.len() > LARGE_REQUEST_BYTES,
+            Given::Apply => !applied::is_json(body) || body.len() > LARGE_REQUEST_BYTES,
         }
     }
 }
@@ -73,10 +92,7 @@ fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
         JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
         MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
         STRATEGIC_PATCH => Ok(Given::Strategic),
-        apply if apply.starts_with(APPLY_PATCH) => Err(unsupported(
-            "server-side apply is not supported yet: use kubectl apply without --server-side, a \
-             merge patch or a JSON patch",
-        )),
+        APPLY_PATCH => Ok(Given::Apply),
         _ => Err(Box::new(Status::unsupported_patch_type())),
     }
 }
@@ -86,7 +102,7 @@ fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
 fn read(given: &Given, body: &[u8]) -> Result<Patch, Box<Status>> {
     match given {
         Given::Plain(kind) => Patch::parse(*kind, body),
-        Given::Strategic => {
+        Given::Strategic | Given::Apply => {
             let patch = Patch::parse(PatchKind::Merge, body)?;
             if matches!(&patch, Patch::Merge(document, _) if is_strategic(document)) {
                 return Err(unsupported(

@@ -16,8 +16,8 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// `application/strategic-merge-patch+json`.
 pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
-/// What the media types of server-side apply begin with; `+yaml` or `+cbor` follows.
-pub const APPLY_PATCH: &str = "application/apply-patch";
+/// `application/apply-patch+yaml`.
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
 /// The media types of request bodies.
 pub const BODIES: [&str; 3] = [JSON, YAML, PROTOBUF];
 

@@ -59,11 +59,14 @@ impl Decision<'_> {
             served: TypeName::of(hub),
             read: self.read_types(&destination.chosen, hub),
         };
+        let versions = self.versions(&destination.chosen).into_iter();
+        let versions: Vec<_> = versions.cloned().collect();
         let resource = StoredResource {
             name: destination.chosen.to_string(),
             group: destination.chosen.group.clone(),
             plural: destination.chosen.resource.clone(),
             hub: hub.clone(),
+            versions: versions.clone(),
             stored_as: form.stored.clone(),
         };
         // All that is stored together is encrypted by the rules of the one that decides.
@@ -74,10 +77,9 @@ impl Decision<'_> {
         let codec = Codec::new(hub.clone()).stored_as(form);
         let transformer = transformers.transformer_for(group, name);
         let decoder = StoredDecoder::measured_as(measured_as(hub), codec, transformer);
-        let versions = self.versions(&destination.chosen).into_iter();
         Ok(StoragePlan {
             resource: Arc::new(resource),
-            versions: versions.cloned().collect(),
+            versions,
             engine: engines.engine(&destination.back_end)?,
             decoder: Arc::new(decoder),
             destination,

@@ -132,6 +132,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
     (
         "core.v1.Namespace",
         Rules {
+            defaults: Some(crate::special::namespaces::label_with_name),
             create: Some(validation::core::validate_namespace),
             ..NONE
         },

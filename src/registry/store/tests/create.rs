@@ -13,6 +13,7 @@ const DRY: WriteOptions = WriteOptions {
     dry_run: true,
     field_manager: String::new(),
     field_validation: crate::api::options::FieldValidation::Warn,
+    force: false,
 };
 
 /// API-91, API-94: fields that the server sets are not taken from the body.
@@ -35,6 +36,7 @@ async fn a_created_object_has_the_servers_system_fields() {
         members,
         [
             "creationTimestamp",
+            "managedFields",
             "name",
             "namespace",
             "resourceVersion",

@@ -1,0 +1,267 @@
+//! Server-side apply (http.md 4.5).
+
+use serde_json::Value;
+
+use super::conflicts::{refused, without};
+use super::entry::{
+    Entry, EntryError, Identity, Operation, read_entries, stored_entries, write_entries,
+};
+use super::field_manager::{FieldManager, NEVER_OWNED, canonicalize, empty_object};
+use super::last_applied::{self, LAST_APPLIER};
+use super::updater::{
+    Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
+};
+use crate::decode::type_value;
+use crate::field_set::Filter;
+use crate::object::{Object, whole_seconds};
+use crate::resource::convert;
+use crate::status::Status;
+use crate::typed::ValueType;
+
+/// The manager of everything in an object that nobody owned before the first apply (API-176).
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// An object that is applied.
+#[derive(Clone, Copy, Debug)]
+pub struct Application<'a> {
+    /// What the manager wants.
+    pub object: &'a Object,
+    /// The manager.
+    pub manager: &'a str,
+    /// Whether it takes fields from others that own them with other values.
+    pub force: bool,
+}
+
+impl FieldManager<'_> {
+    /// Applies an object to the live one, or to none (API-172). Both have the version of the
+    /// request. The result has managedFields and is in the canonical form, filled in by `fill_in`.
+    ///
+    /// # Errors
+    /// 400 for an object of another kind, 409 for conflicts, 500 for what has not the types of the
+    /// kind (API-170, API-171, API-174).
+    pub fn apply(
+        &self,
+        live: Option<&Object>,
+        application: Application<'_>,
+        fill_in: impl FnOnce(&mut Object),
+    ) -> Result<Object, Box<Status>> {
+        let applied = application.object;
+        let stored = live.map_or(&[][..], stored_entries);
+        let entries = read_entries(stored.to_vec(), stored);
+        let mut entries = entries.map_err(|error| {
+            Box::new(Status::unknown(format!(
+                "failed to decode managed fields: {error}"
+            )))
+        })?;
+        self.check(applied)?;
+        let empty;
+        let live = match live {
+            Some(live) => {
+                if entries.is_empty() {
+                    let owned = self.updated(entries, None, live, BEFORE_FIRST_APPLY);
+                    entries = owned.map_err(unreadable)?;
+                }
+                live
+            }
+            None => {
+                empty = empty_object(self.definition);
+                &empty
+            }
+        };
+        let identity = self.identity(application.manager, Operation::Apply, "");
+        let managers = owners(&mut entries).map_err(unreadable)?;
+        let Applied { object, managers } = self.merged(live, application, managers, &identity)?;
+        let is_same = object.is_none();
+        let mut object = match object {
+            Some(merged) => self.typed(merged, applied)?,
+            None => live.clone(),
+        };
+        object.metadata_mut().remove("managedFields");
+        if !is_same {
+            fill_in(&mut object);
+        }
+        canonicalize(&mut object, self.definition);
+        let entries = self.entries_after(entries, managers, &identity, is_same);
+        if let Some(list) = write_entries(entries) {
+            let metadata = object.metadata_mut();
+            metadata.insert("managedFields".to_owned(), list);
+        }
+        if application.manager == LAST_APPLIER {
+            last_applied::write(&mut object, applied);
+        }
+        Ok(object)
+    }
+
+    /// Checks what is applied before it is compared with anything (API-170, API-171).
+    fn check(&self, applied: &Object) -> Result<(), Box<Status>> {
+        let own = self.definition;
+        if applied.kind() != own.kind || applied.api_version() != own.api_version() {
+            let given = shown_type(applied);
+            return Err(Box::new(Status::bad_request(format!(
+                "invalid object type: {given}"
+            ))));
+        }
+        if let Some(Value::Array(_)) = applied.at(&["metadata", "managedFields"]) {
+            let problem = "metadata.managedFields must be nil";
+            return Err(Box::new(Status::bad_request(problem)));
+        }
+        let of = ValueType::of_objects(own.object_type);
+        of.validate(applied, false).map_err(|errors| {
+            Box::new(Status::unknown(format!(
+                "failed to create typed patch object ({}): {errors}",
+                shown(applied)
+            )))
+        })
+    }
+
+    /// Merges, and forgives the conflicts that client-side apply has left (API-177).
+    fn merged(
+        &self,
+        live: &Object,
+        application: Application<'_>,
+        managers: Managers,
+        identity: &Identity,
+    ) -> Result<Applied, Box<Status>> {
+        let Application {
+            object,
+            manager,
+            force,
+        } = application;
+        let version = self.definition.api_version();
+        let key = identity.key();
+        let updater = Updater { versions: self };
+        let is_last_applier = manager == LAST_APPLIER && !force;
+        let again = is_last_applier.then(|| managers.clone());
+        let conflicts = match updater.apply(live, object, &version, managers, (&key, force)) {
+            Ok(applied) => return Ok(applied),
+            Err(UpdateError::NoSuchVersion(NoSuchVersion)) => {
+                return Err(Box::new(Status::unknown(format!("no version {version}"))));
+            }
+            Err(UpdateError::Conflicts(conflicts)) => conflicts,
+        };
+        let Some((managers, forgiven)) = again.zip(last_applied::owned(live, self.definition))
+        else {
+            return Err(refused(&conflicts));
+        };
+        let left: Vec<Conflict> = without(conflicts, &forgiven);
+        if !left.is_empty() {
+            return Err(refused(&left));
+        }
+        updater
+            .apply(live, object, &version, managers, (&key, true))
+            .map_err(|_| refused(&left))
+    }
+
+    /// The merged object as one of its kind, with the types of its fields.
+    fn typed(&self, merged: Object, applied: &Object) -> Result<Object, Box<Status>> {
+        let failed = |problem: &str| {
+            let of = shown(applied);
+            let kind = shown_type(applied);
+            Box::new(Status::unknown(format!(
+                "failed to convert new object ({of}) to proper version: unable to convert \
+                 unstructured object to {kind}: {problem}"
+            )))
+        };
+        let read = type_value(&Value::Object(merged.0), self.definition.object_type);
+        match read {
+            Ok(read) => match (read.value, read.refusal) {
+                (Value::Object(members), None) => Ok(Object(members)),
+                (_, refusal) => Err(failed(&refusal.unwrap_or_default())),
+            },
+            Err(_) => Err(failed("it is nested too deep")),
+        }
+    }
+
+    /// The entries of these managers. Those that own what they owned stay as they are.
+    fn entries_after(
+        &self,
+        before: Vec<Entry>,
+        mut managers: Managers,
+        own: &Identity,
+        is_same: bool,
+    ) -> Vec<Entry> {
+        let own_key = own.key();
+        let mut entries = Vec::with_capacity(before.len() + 1);
+        if let Some(owned) = managers.get_mut(&own_key) {
+            owned.set = owned.set.difference(&NEVER_OWNED);
+            if owned.set.is_empty() {
+                managers.remove(&own_key);
+            }
+        }
+        for mut entry in before {
+            let Some(owned) = managers.remove(&entry.identity().key()) else {
+                continue;
+            };
+            let is_own = entry.is(own);
+            entry.own(owned.set, &owned.api_version);
+            if is_own && !is_same {
+                entry.set_time(&whole_seconds(self.now));
+            }
+            entries.push(entry);
+        }
+        if let Some(owned) = managers.remove(&own_key) {
+            let mut entry = Entry::new(own, &owned.api_version, owned.set);
+            if !is_same {
+                entry.set_time(&whole_seconds(self.now));
+            }
+            entries.push(entry);
+        }
+        entries
+    }
+}
+
+impl Versions for FieldManager<'_> {
+    fn value_type(&self, api_version: &str) -> Option<ValueType<'_>> {
+        let definition = self.version(api_version)?;
+        Some(ValueType::of_objects(definition.object_type))
+    }
+
+    fn convert(&self, object: &Object, api_version: &str) -> Result<Object, NoSuchVersion> {
+        let to = self.version(api_version).ok_or(NoSuchVersion)?;
+        let from = self.version(object.api_version()).ok_or(NoSuchVersion)?;
+        let mut object = object.clone();
+        convert(&mut object, from, to);
+        canonicalize(&mut object, to);
+        Ok(object)
+    }
+
+    fn filter(&self, _api_version: &str) -> Option<&Filter> {
+        self.filter
+    }
+}
+
+/// What each manager owns, by the texts that identify them.
+fn owners(entries: &mut [Entry]) -> Result<Managers, EntryError> {
+    let owners = entries.iter_mut().map(|entry| {
+        let owned = VersionedSet {
+            set: entry.fields()?.clone(),
+            api_version: entry.api_version().into(),
+            applied: entry.operation() == Operation::Apply,
+        };
+        Ok((entry.identity().key(), owned))
+    });
+    owners.collect()
+}
+
+fn unreadable(error: EntryError) -> Box<Status> {
+    Box::new(Status::unknown(format!(
+        "failed to decode managed fields: {error}"
+    )))
+}
+
+/// Kind and version of an object as refusals show them: `apps/v1, Kind=Deployment`.
+fn shown_type(object: &Object) -> String {
+    let version = object.api_version();
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("{slash}{version}, Kind={}", object.kind())
+}
+
+/// An object as refusals show it: `namespace/name; apps/v1, Kind=Deployment`.
+fn shown(object: &Object) -> String {
+    format!(
+        "{}/{}; {}",
+        object.namespace(),
+        object.name(),
+        shown_type(object)
+    )
+}

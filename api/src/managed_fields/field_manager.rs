@@ -1,0 +1,293 @@
+//! What a write makes of managedFields (API-185 to API-190).
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::cap::cap_updaters;
+use super::entry::{
+    Entry, EntryError, Identity, Operation, is_reset, read_entries, stored_entries, write_entries,
+};
+use crate::field_set::{FieldPath, FieldSet, Filter};
+use crate::object::{Object, whole_seconds};
+use crate::resource::{ResourceDefinition, convert};
+use crate::typed::{Comparison, ValueType};
+
+/// The manager of a writer without a name.
+const NAMELESS: &str = "unknown";
+
+/// Fields that nobody owns (API-183).
+pub(super) static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let paths = [
+        FieldPath::of(&["apiVersion"]),
+        FieldPath::of(&["kind"]),
+        FieldPath::of(&["metadata"]),
+        FieldPath::of(&["metadata", "name"]),
+        FieldPath::of(&["metadata", "namespace"]),
+        FieldPath::of(&["metadata", "creationTimestamp"]),
+        FieldPath::of(&["metadata", "selfLink"]),
+        FieldPath::of(&["metadata", "uid"]),
+        FieldPath::of(&["metadata", "clusterName"]),
+        FieldPath::of(&["metadata", "generation"]),
+        FieldPath::of(&["metadata", "managedFields"]),
+        FieldPath::of(&["metadata", "resourceVersion"]),
+    ];
+    FieldSet::of(paths.iter().map(|path| &**path))
+});
+
+/// Keeps the managedFields of objects that are written through one endpoint.
+#[derive(Clone, Copy)]
+pub struct FieldManager<'m> {
+    /// The version in which the objects are written.
+    pub definition: &'m ResourceDefinition,
+    /// All versions of the resource.
+    pub versions: &'m [Arc<ResourceDefinition>],
+    /// The subresource that is written; empty for the object itself.
+    pub subresource: &'m str,
+    /// Which fields count at the endpoint (API-179). `None` if all do.
+    pub filter: Option<&'m Filter>,
+    /// The time of the write.
+    pub now: Timestamp,
+}
+
+impl FieldManager<'_> {
+    /// Gives an object that replaces the live one, or that is new, its managedFields, and brings it
+    /// into the canonical form. Both have the version of the request and are filled in. A client's
+    /// own managedFields count at the main endpoint if they can be read (API-188). Nothing here
+    /// fails: an object whose fields can't be told has none (API-190).
+    pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) {
+        let sent = new.metadata_mut().remove("managedFields");
+        self.canonicalize(new);
+        let stored = live.map_or(&[][..], stored_entries);
+        let entries = self.entries_of_write(sent, stored);
+        if entries.is_empty() && live.is_some() {
+            // Who is not tracked any more stays so (API-186).
+            return;
+        }
+        let entries = self.updated(entries, live, new, manager);
+        if let Some(list) = entries.ok().and_then(write_entries) {
+            new.metadata_mut().insert("managedFields".to_owned(), list);
+        }
+    }
+
+    /// The entries that a write begins with: those that the client sent, else those that are stored.
+    fn entries_of_write(&self, sent: Option<Value>, stored: &[Value]) -> Vec<Entry> {
+        if let (true, Some(Value::Array(list))) = (self.subresource.is_empty(), sent) {
+            if is_reset(&list) {
+                return Vec::new();
+            }
+            match read_entries(list, stored) {
+                Ok(entries) if !entries.is_empty() => return entries,
+                _ => {}
+            }
+        }
+        read_entries(stored.to_vec(), stored).unwrap_or_default()
+    }
+
+    /// The entries after an update: the writer owns what it has changed, and nobody else does
+    /// (API-185).
+    pub(super) fn updated(
+        &self,
+        mut entries: Vec<Entry>,
+        live: Option<&Object>,
+        new: &Object,
+        manager: &str,
+    ) -> Result<Vec<Entry>, EntryError> {
+        entries.retain(|entry| self.version(entry.api_version()).is_some());
+        let changes = Changes::between(self, live, new, &entries);
+        let api_version = self.definition.api_version();
+        let identity = self.identity(manager, Operation::Update, &api_version);
+        let mut is_there = false;
+        for entry in &mut entries {
+            let is_own = !changes.taken.is_empty() && entry.is(&identity);
+            let given = is_own.then_some(&changes.taken);
+            self.change(entry, changes.touched(entry.api_version()), given)?;
+            if is_own {
+                entry.set_time(&whole_seconds(self.now));
+                is_there = true;
+            }
+        }
+        if !is_there && !changes.taken.is_empty() {
+            let mut entry = Entry::new(&identity, &api_version, changes.taken);
+            entry.set_time(&whole_seconds(self.now));
+            entries.push(entry);
+        }
+        entries.retain(|entry| !entry.is_empty());
+        cap_updaters(entries)
+    }
+
+    /// Takes fields from an entry, and gives it others.
+    fn change(
+        &self,
+        entry: &mut Entry,
+        touched: &FieldSet,
+        given: Option<&FieldSet>,
+    ) -> Result<(), EntryError> {
+        if touched.is_empty() {
+            return Ok(());
+        }
+        if let Some(definition) = self.version(entry.api_version()) {
+            let of = ValueType::of_objects(definition.object_type);
+            if let Some(fields) = of.reconciled(entry.fields()?) {
+                entry.set_fields(fields);
+            }
+        }
+        let fields = entry.fields()?;
+        let mut left = fields.difference(touched);
+        if let Some(given) = given {
+            left.add(given);
+        }
+        if left != *fields {
+            entry.set_fields(left);
+        }
+        Ok(())
+    }
+
+    pub(super) fn identity(
+        &self,
+        manager: &str,
+        operation: Operation,
+        api_version: &str,
+    ) -> Identity {
+        Identity {
+            manager: match manager {
+                "" => NAMELESS.to_owned(),
+                name => name.to_owned(),
+            },
+            operation,
+            api_version: match operation {
+                Operation::Apply => String::new(),
+                Operation::Update => api_version.to_owned(),
+            },
+            subresource: self.subresource.to_owned(),
+        }
+    }
+
+    /// The definition of a version of the resource. `None` for versions that are not known, whose
+    /// entries are forgotten.
+    pub(super) fn version(&self, api_version: &str) -> Option<&ResourceDefinition> {
+        let is = |row: &ResourceDefinition| {
+            let version = api_version.rsplit_once('/');
+            let (group, version) = version.unwrap_or(("", api_version));
+            row.group == group && row.version == version
+        };
+        if is(self.definition) {
+            return Some(self.definition);
+        }
+        self.versions.iter().map(|row| &**row).find(|row| is(row))
+    }
+
+    /// An object of the request's version in another version.
+    fn in_version(&self, object: &Object, definition: &ResourceDefinition) -> Object {
+        let mut object = object.clone();
+        convert(&mut object, self.definition, definition);
+        canonicalize(&mut object, definition);
+        object
+    }
+
+    fn canonicalize(&self, object: &mut Object) {
+        canonicalize(object, self.definition);
+    }
+
+    /// What differs between two objects of a version, without what nobody can own here.
+    fn compare(&self, definition: &ResourceDefinition, live: &Object, new: &Object) -> Comparison {
+        let of = ValueType::of_objects(definition.object_type);
+        let Comparison {
+            added,
+            modified,
+            removed,
+        } = of.compare(live, new);
+        let counted = |set: FieldSet| {
+            let set = set.difference(&NEVER_OWNED);
+            match self.filter {
+                Some(filter) if !set.is_empty() => filter.of(&set),
+                _ => set,
+            }
+        };
+        Comparison {
+            added: counted(added),
+            modified: counted(modified),
+            removed: counted(removed),
+        }
+    }
+}
+
+/// What a write changes.
+struct Changes {
+    /// The fields of the request's version that the writer takes.
+    taken: FieldSet,
+    /// The changed fields by version.
+    touched: HashMap<String, FieldSet>,
+    nothing: FieldSet,
+}
+
+impl Changes {
+    /// The changes between two objects, in the version of the request and in those of the entries.
+    fn between(
+        manager: &FieldManager<'_>,
+        live: Option<&Object>,
+        new: &Object,
+        entries: &[Entry],
+    ) -> Changes {
+        let own = manager.definition;
+        let empty;
+        let live = match live {
+            Some(live) => live,
+            None => {
+                empty = empty_object(own);
+                &empty
+            }
+        };
+        let comparison = manager.compare(own, live, new);
+        let mut touched = HashMap::new();
+        if !comparison.is_same() {
+            for entry in entries {
+                let version = entry.api_version();
+                let other = manager.version(version);
+                let other = other.filter(|other| !std::ptr::eq(*other, own));
+                if let (false, Some(other)) = (touched.contains_key(version), other) {
+                    let live = manager.in_version(live, other);
+                    let new = manager.in_version(new, other);
+                    let comparison = manager.compare(other, &live, &new);
+                    touched.insert(version.to_owned(), all_of(comparison).0);
+                }
+            }
+        }
+        let (all, taken) = all_of(comparison);
+        touched.insert(own.api_version(), all);
+        Changes {
+            taken,
+            touched,
+            nothing: FieldSet::default(),
+        }
+    }
+
+    fn touched(&self, api_version: &str) -> &FieldSet {
+        self.touched.get(api_version).unwrap_or(&self.nothing)
+    }
+}
+
+/// All fields that differ, and those that the new object has.
+fn all_of(comparison: Comparison) -> (FieldSet, FieldSet) {
+    let mut taken = comparison.added;
+    taken.add(&comparison.modified);
+    let mut all = taken.clone();
+    all.add(&comparison.removed);
+    (all, taken)
+}
+
+pub(super) fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
+    if let Some((schema, id)) = definition.object_type.found() {
+        schema.canonicalize(id, &mut object.0);
+    }
+}
+
+/// What Kubernetes prints of an object of which nothing is set.
+pub(super) fn empty_object(definition: &ResourceDefinition) -> Object {
+    let mut empty = Object::default();
+    empty.set_type(&definition.kind, &definition.api_version());
+    canonicalize(&mut empty, definition);
+    empty
+}

@@ -1,0 +1,87 @@
+//! Who owns which fields of the objects that are written (http.md 4.6).
+
+use super::RegistryStore;
+use super::admit::Request;
+use crate::api::field_set::{FieldPath, FieldSet, Filter};
+use crate::api::managed_fields::FieldManager;
+use crate::api::object::Object;
+use crate::api::resource::{FieldPath as Names, ResourceDefinition, convert};
+use crate::clock;
+use crate::registry::strategy::fill_in;
+
+/// The fields that count for managedFields, by endpoint (API-179).
+pub(super) struct Filters {
+    own: Option<Filter>,
+    /// By the place of the subresource.
+    subresources: Vec<(String, Option<Filter>)>,
+}
+
+impl Filters {
+    /// The filters of a resource.
+    pub(super) fn of(definition: &ResourceDefinition) -> Filters {
+        let parts = definition.subresources.iter();
+        let parts = parts.map(|part| (part.name.clone(), excluding(&part.update.resets)));
+        Filters {
+            own: excluding(&definition.update.resets),
+            subresources: parts.collect(),
+        }
+    }
+
+    fn at(&self, subresource: &str) -> Option<&Filter> {
+        if subresource.is_empty() {
+            return self.own.as_ref();
+        }
+        let mut parts = self.subresources.iter();
+        let part = parts.find(|(name, _)| name == subresource);
+        part.and_then(|(_, filter)| filter.as_ref())
+    }
+}
+
+fn excluding(resets: &[Names]) -> Option<Filter> {
+    if resets.is_empty() {
+        return None;
+    }
+    let paths = resets.iter().map(|names| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        FieldPath::of(&names)
+    });
+    let paths: Vec<FieldPath> = paths.collect();
+    let set = FieldSet::of(paths.iter().map(|path| &**path));
+    Some(Filter::Exclude(set))
+}
+
+impl RegistryStore {
+    /// Fills in what the writer of an object left out, says who owns what of it, and converts it
+    /// into the version of the hub (http.md 7, 4.6). The live object, if there is one, has the
+    /// version of this store.
+    pub(super) fn take_in(
+        &self,
+        object: &mut Object,
+        live: Option<&Object>,
+        request: &Request<'_>,
+    ) {
+        fill_in(object, self.definition());
+        let manager = &request.context.manager;
+        self.field_manager(request).update(live, object, manager);
+        self.into_hub(object);
+    }
+
+    /// Converts an object of this version into the version of the hub.
+    pub(super) fn into_hub(&self, object: &mut Object) {
+        if !self.is_hub() {
+            convert(object, self.definition(), self.hub());
+            self.strategy.fill_in(object);
+        }
+    }
+
+    pub(super) fn field_manager<'m>(&'m self, request: &Request<'m>) -> FieldManager<'m> {
+        let subresource = request.subresource.map_or("", |part| &part.name);
+        FieldManager {
+            definition: self.definition(),
+            versions: &self.stored_resource().versions,
+            subresource,
+            filter: self.filters.at(subresource),
+            now: clock::now(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Bodies of server-side apply (API-170).
+
+use serde_json::{Map, Value};
+
+use super::document::judge;
+use crate::api::decode::{BodyFormat, FieldFault, decode_value};
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::status::Status;
+use crate::registry::{RequestContext, UpdateSource};
+
+/// Whether a body looks like JSON, which is read faster than YAML.
+pub(super) fn is_json(body: &[u8]) -> bool {
+    body.trim_ascii_start().first() == Some(&b'{')
+}
+
+/// Reads an object that is applied. It has no type yet, as what it lacks is not meant to be empty.
+///
+/// # Errors
+/// 400 for what is no object, and for members that are given twice if the client is strict
+/// (API-156).
+pub(super) fn read(
+    body: &[u8],
+    options: &WriteOptions,
+    context: &RequestContext,
+) -> Result<UpdateSource, Box<Status>> {
+    let bad = |why: &str| Box::new(Status::bad_request(format!("error decoding YAML: {why}")));
+    let (value, duplicates) = decoded(body).map_err(|why| bad(&why))?;
+    let members = match value {
+        Value::Object(members) => members,
+        Value::Null => Map::new(),
+        _ => return Err(bad("what is applied must be an object")),
+    };
+    let (validation, warnings) = (options.field_validation, &context.warnings);
+    judge(&duplicates, validation, warnings, |error| {
+        let error = error.trim_start_matches("strict decoding error: ");
+        Status::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {error}"
+        ))
+    })?;
+    Ok(UpdateSource::Apply(Object(members)))
+}
+
+/// A body as YAML reads it. JSON is YAML too, but for how duplicate members are told.
+fn decoded(body: &[u8]) -> Result<(Value, Vec<FieldFault>), String> {
+    if is_json(body)
+        && let Ok((value, duplicates)) = decode_value(body, BodyFormat::Json)
+        && duplicates.is_empty()
+    {
+        return Ok((value, duplicates));
+    }
+    decode_value(body, BodyFormat::Yaml)
+}

@@ -1,0 +1,132 @@
+//! Server-side apply and managedFields, as clients see them (http.md 4.5, 4.6).
+
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Client, Daemon};
+
+const CONFIGMAP: &str = "/api/v1/namespaces/default/configmaps/a";
+
+fn apply(manager: &str, data: &Value) -> Call {
+    let body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": data,
+    });
+    let path = format!("{CONFIGMAP}?fieldManager={manager}");
+    Call::new("PATCH", &path).body("application/apply-patch+yaml", body.to_string())
+}
+
+/// Manager, operation and fields of each entry, sorted by manager.
+fn owners(object: &Value) -> Vec<(String, String, Value)> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let owners = entries.into_iter().flatten().map(|entry| {
+        let fields = entry["fieldsV1"].clone();
+        (text(&entry["manager"]), text(&entry["operation"]), fields)
+    });
+    let mut owners: Vec<_> = owners.collect();
+    owners.sort_by(|one, other| one.0.cmp(&other.0));
+    owners
+}
+
+fn owner(manager: &str, operation: &str, data: &[&str]) -> (String, String, Value) {
+    let fields = data.iter().map(|name| (format!("f:{name}"), json!({})));
+    let fields = json!({ "f:data": Value::Object(fields.collect()) });
+    (manager.to_owned(), operation.to_owned(), fields)
+}
+
+async fn applied(client: &Client, manager: &str, data: &Value, code: u16) -> Value {
+    client.call(apply(manager, data)).await.expect(code)
+}
+
+/// API-172 to API-175, API-185.
+#[tokio::test]
+async fn applied_objects_conflict_share_and_prune() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let first = applied(&client, "one", &json!({ "a": "1", "b": "1" }), 201).await;
+    assert_eq!(owners(&first), [owner("one", "Apply", &["a", "b"])]);
+    let again = applied(&client, "one", &json!({ "a": "1", "b": "1" }), 200).await;
+    assert_eq!(again, first);
+
+    // The same value is shared.
+    let shared = applied(&client, "two", &json!({ "a": "1" }), 200).await;
+    let both = [
+        owner("one", "Apply", &["a", "b"]),
+        owner("two", "Apply", &["a"]),
+    ];
+    assert_eq!(owners(&shared), both);
+    // Another one is a conflict, unless it is forced.
+    let refused = client.call(apply("two", &json!({ "a": "2" }))).await;
+    let refused = refused.refusal(409, "Conflict");
+    assert_eq!(
+        refused["message"],
+        "Apply failed with 1 conflict: conflict with \"one\": .data.a"
+    );
+    assert_eq!(
+        refused["details"]["causes"],
+        json!([{ "reason": "FieldManagerConflict", "message": "conflict with \"one\"",
+                 "field": ".data.a" }])
+    );
+    let forced = applied(&client, "two&force=true", &json!({ "a": "2" }), 200).await;
+    let taken = [owner("one", "Apply", &["b"]), owner("two", "Apply", &["a"])];
+    assert_eq!(owners(&forced), taken);
+    assert_eq!(forced["data"], json!({ "a": "2", "b": "1" }));
+
+    // An update takes fields over. Conflicts with it name the version.
+    let path = format!("{CONFIGMAP}?fieldManager=three");
+    let patch = Call::merge_patch(&path, &json!({ "data": { "b": "3" } }));
+    let updated = client.call(patch).await.expect(200);
+    let taken = [
+        owner("three", "Update", &["b"]),
+        owner("two", "Apply", &["a"]),
+    ];
+    assert_eq!(owners(&updated), taken);
+    let refused = client.call(apply("two", &json!({ "b": "2" }))).await;
+    let refused = refused.refusal(409, "Conflict");
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("\"three\" using v1: .data.b"),
+        "{message}"
+    );
+    // What an applier leaves out goes.
+    let pruned = applied(&client, "two", &json!({ "c": "2" }), 200).await;
+    assert_eq!(pruned["data"], json!({ "b": "3", "c": "2" }));
+    // A dry run stores nothing.
+    applied(&client, "two&dryRun=All", &json!({ "d": "2" }), 200).await;
+    let stored = client.call(Call::get(CONFIGMAP)).await.expect(200);
+    assert_eq!(stored, pruned);
+}
+
+/// API-176, API-186, API-188, API-190.
+#[tokio::test]
+async fn managed_fields_are_tracked_and_can_be_reset() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let path = "/api/v1/namespaces/default/configmaps?fieldManager=creator";
+    let body = json!({ "metadata": { "name": "a" }, "data": { "k": "1" } });
+    let created = client.call(Call::post(path, &body)).await.expect(201);
+    let fields = json!({ "f:data": { ".": {}, "f:k": {} } });
+    let creator = ("creator".to_owned(), "Update".to_owned(), fields);
+    assert_eq!(owners(&created), [creator]);
+
+    // What can't be read counts as not sent.
+    let entries = [
+        json!([{ "manager": "x", "operation": "Own" }]),
+        json!([{ "manager": "x", "operation": "Update", "apiVersion": "v1",
+                 "fieldsType": "FieldsV1", "fieldsV1": { "k:{": {} } }]),
+    ];
+    for entries in entries {
+        let patch = json!({ "metadata": { "managedFields": entries } });
+        let answer = client.call(Call::merge_patch(CONFIGMAP, &patch)).await;
+        assert_eq!(answer.expect(200), created);
+    }
+    let reset = json!({ "metadata": { "managedFields": [{}] } });
+    let reset = client.call(Call::merge_patch(CONFIGMAP, &reset)).await;
+    assert!(owners(&reset.expect(200)).is_empty());
+    let patch = json!({ "data": { "l": "1" } });
+    let patched = client.call(Call::merge_patch(CONFIGMAP, &patch)).await;
+    assert!(owners(&patched.expect(200)).is_empty());
+    let first = applied(&client, "applier", &json!({ "m": "1" }), 200).await;
+    let fields = json!({ "f:data": { ".": {}, "f:k": {}, "f:l": {} } });
+    let before = ("before-first-apply".to_owned(), "Update".to_owned(), fields);
+    assert_eq!(owners(&first), [owner("applier", "Apply", &["m"]), before]);
+}
