@@ -83,9 +83,9 @@ pub struct Updater<'u> {
 }
 
 impl Updater<'_> {
-    /// What each manager owns after a write that was no apply (API-185). `live` is the object before
-    /// it, or what Kubernetes prints of an empty object if there was none. Both objects are of this
-    /// version.
+    /// What each manager owns after a write that was no apply (API-185). `live` is the object
+    /// before it, or what Kubernetes prints of an empty object if there was none. Both objects are
+    /// of this version.
     ///
     /// # Errors
     /// There is no such version.

@@ -138,7 +138,11 @@ fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut
         live = applied.object.unwrap_or(live);
         managers = applied.managers;
         let by = (manager, false);
-        // The second time nothing changes.
+        // What was emptied may go and come back as empty. Then nothing changes any more.
+        let again = updater.apply(&live, &object, &version, managers, by);
+        let again = again.expect("no conflict with what was applied");
+        live = again.object.unwrap_or(live);
+        managers = again.managers;
         let again = updater.apply(&live, &object, &version, managers.clone(), by);
         let again = again.expect("no conflict with what was applied");
         assert_eq!((again.object, &again.managers), (None, &managers));
