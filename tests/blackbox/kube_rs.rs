@@ -25,7 +25,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, version};
 use crate::load::churn::{Versions, churn, versions};
 use crate::servers::proxy::Proxy;
 
-async fn client(daemon: &Daemon) -> Client {
+pub async fn client(daemon: &Daemon) -> Client {
     client_over(daemon, None).await
 }
 

@@ -29,6 +29,7 @@ mod identity;
 mod informers;
 mod kill;
 mod kube_rs;
+mod kube_rs_kinds;
 mod kubectl;
 mod large_requests;
 mod limits;
