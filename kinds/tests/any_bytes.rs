@@ -19,6 +19,7 @@ const TARGETS: &[Target] = &[
     ("body_protobuf", bodies::protobuf, seeds::protobuf_bodies),
     ("patch_json", patches::json, seeds::json_patches),
     ("patch_merge", patches::merge, seeds::merge_patches),
+    ("patch_strategic", patches::strategic, seeds::merge_patches),
     ("selectors", requests::selectors, seeds::selectors),
     ("query", requests::query, seeds::queries),
     ("token", requests::token, seeds::tokens),

@@ -7,6 +7,7 @@
 
 pub(crate) mod go_duration;
 mod scalar;
+pub(crate) mod scalars;
 mod tree;
 
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! JSON patches and JSON merge patches (http.md 4.2, 4.3).
+//! JSON patches, JSON merge patches and strategic merge patches (http.md 4.2 to 4.4).
 //!
 //! This folder owns the parsing, limits and application of patches. The body of a patch and an
 //! object enter. The patched object leaves with the paths of unknown members, or a `Status` that
@@ -6,6 +6,7 @@
 
 mod limits;
 mod missing;
+mod strategic;
 
 use json_patch::PatchOperation;
 use serde_json::Value;
@@ -23,6 +24,8 @@ use crate::status::Status;
 use limits::Limits;
 use missing::Instead;
 
+pub use strategic::StrategicPatch;
+
 /// The maximum number of operations in a JSON patch (API-159).
 const MAX_OPERATIONS: usize = 10_000;
 
@@ -33,6 +36,8 @@ pub enum PatchKind {
     Json,
     /// `application/merge-patch+json`.
     Merge,
+    /// `application/strategic-merge-patch+json`.
+    Strategic,
 }
 
 /// A parsed patch. It can be applied again when a write is retried (API-151).
@@ -42,6 +47,8 @@ pub enum Patch {
     Json(Vec<Option<PatchOperation>>),
     /// A document to merge (RFC 7386), and its duplicate members.
     Merge(Value, Vec<FieldFault>),
+    /// A document to merge by the types of its members.
+    Strategic(StrategicPatch),
 }
 
 /// The result of a patch.
@@ -59,12 +66,15 @@ impl Patch {
     /// # Errors
     /// 400 for an invalid patch (API-160, API-162), 413 for too many operations (API-159).
     pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
+        if kind == PatchKind::Strategic {
+            return StrategicPatch::parse(body).map(Patch::Strategic);
+        }
         let bad =
             |why: String| Box::new(Status::bad_request(format!("error decoding patch: {why}")));
         // Whatever serde_json says of a document that Go can't read either, Go says it.
         let in_go = || match kind {
             PatchKind::Json => document_error(body, Expected::List, "[]handlers.jsonPatchOp"),
-            PatchKind::Merge => object_error(body),
+            PatchKind::Merge | PatchKind::Strategic => object_error(body),
         };
         let (value, duplicates) =
             decode_value(body, BodyFormat::Json).map_err(|why| bad(in_go().unwrap_or(why)))?;
@@ -86,14 +96,14 @@ impl Patch {
                     items.into_iter().map(read_operation).collect();
                 operations.map(Patch::Json).map_err(bad)
             }
-            (PatchKind::Json, _) => Err(bad(in_go().unwrap_or_default())),
+            (PatchKind::Json | PatchKind::Strategic, _) => Err(bad(in_go().unwrap_or_default())),
         }
     }
 
-    /// Duplicate members, for a warning (API-156).
+    /// Duplicate members of a merge patch, for a warning (API-156).
     pub fn duplicates(&self) -> &[FieldFault] {
         match self {
-            Patch::Json(_) => &[],
+            Patch::Json(_) | Patch::Strategic(_) => &[],
             Patch::Merge(_, duplicates) => duplicates,
         }
     }
@@ -116,6 +126,7 @@ impl Patch {
                 Some(Value::Object(metadata)) => metadata.contains_key("resourceVersion"),
                 other => other.is_some(),
             },
+            Patch::Strategic(patch) => patch.touches_version(),
         }
     }
 
@@ -131,10 +142,14 @@ impl Patch {
         definition: &ResourceDefinition,
         validation: FieldValidation,
     ) -> Result<Patched, Box<Status>> {
+        if let Patch::Strategic(patch) = self {
+            return patch.apply(object, definition, validation);
+        }
         let mut patched = Value::Object(object.0.clone());
         match self {
             Patch::Json(operations) => apply_operations(&mut patched, operations)?,
             Patch::Merge(document, _) => json_patch::merge(&mut patched, document),
+            Patch::Strategic(_) => {}
         }
         finish(patched, definition, validation)
     }

@@ -70,3 +70,8 @@ pub fn json(data: &[u8]) {
 pub fn merge(data: &[u8]) {
     check(data, PatchKind::Merge);
 }
+
+/// A strategic merge patch (API-163 to API-167).
+pub fn strategic(data: &[u8]) {
+    check(data, PatchKind::Strategic);
+}

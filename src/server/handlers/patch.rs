@@ -1,12 +1,10 @@
 //! PATCH of an object (http.md 4.1).
 
-use serde_json::Value;
-
 use super::document::judge;
 use super::{Answered, RequestScope, applied, capability, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
-use crate::api::status::{Status, StatusReason};
+use crate::api::status::Status;
 use crate::registry::{RequestContext, UpdateSource};
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
@@ -27,12 +25,12 @@ pub(super) async fn patch(
 ) -> Answered {
     let kind = target.storage.response_kind();
     // Check the patch type before anything else.
-    let given = given(scope)?;
+    let given = given(scope, target)?;
     let form = scope.object_form(Offer::Objects)?;
     let body = scope.read(body).await?;
     let verb = match given {
         Given::Apply => WriteVerb::Apply,
-        Given::Plain(_) | Given::Strategic => WriteVerb::Patch,
+        Given::Plain(_) => WriteVerb::Patch,
     };
     let options = WriteOptions::parse(&scope.query, verb)?;
     let is_large = given.is_large(&body) || target.is_large();
@@ -40,7 +38,7 @@ pub(super) async fn patch(
     let update = async move {
         let source = match given {
             Given::Apply => applied::read(&body, &options, &context)?,
-            Given::Plain(_) | Given::Strategic => source(&given, &body, &options, &context)?,
+            Given::Plain(kind) => source(kind, &body, &options, &context)?,
         };
         let patcher = capability(target.storage.patcher())?;
         let patching = patcher.update(&context, target.object(), source, &options);
@@ -53,12 +51,12 @@ pub(super) async fn patch(
 
 /// The patch of a body, with its duplicate members reported as the client asked.
 fn source(
-    given: &Given,
+    kind: PatchKind,
     body: &[u8],
     options: &WriteOptions,
     context: &RequestContext,
 ) -> Result<UpdateSource, Box<Status>> {
-    let patch = read(given, body)?;
+    let patch = Patch::parse(kind, body)?;
     if let Patch::Merge(document, duplicates) = &patch {
         let (validation, warnings) = (options.field_validation, &context.warnings);
         judge(duplicates, validation, warnings, |error| {
@@ -71,7 +69,6 @@ fn source(
 /// A patch of a supported type, not parsed yet.
 enum Given {
     Plain(PatchKind),
-    Strategic,
     Apply,
 }
 
@@ -81,73 +78,28 @@ impl Given {
         match self {
             // Each operation may touch all of an object.
             Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES,
-            Given::Plain(PatchKind::Merge) | Given::Strategic => body.len() > LARGE_REQUEST_BYTES,
+            Given::Plain(PatchKind::Merge | PatchKind::Strategic) => {
+                body.len() > LARGE_REQUEST_BYTES
+            }
             Given::Apply => !applied::is_json(body) || body.len() > LARGE_REQUEST_BYTES,
         }
     }
 }
 
-fn given(scope: &RequestScope<'_>) -> Result<Given, Box<Status>> {
+fn given(scope: &RequestScope<'_>, target: &Target) -> Result<Given, Box<Status>> {
     match negotiation::content_type(scope.headers).as_str() {
         JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
         MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
-        STRATEGIC_PATCH => Ok(Given::Strategic),
+        STRATEGIC_PATCH if has_struct(target) => Ok(Given::Plain(PatchKind::Strategic)),
         APPLY_PATCH => Ok(Given::Apply),
         _ => Err(Box::new(Status::unsupported_patch_type())),
     }
 }
 
-/// Parses a patch. A strategic merge patch without lists and directives is equivalent to a merge
-/// patch and treated as one. Others stay unsupported until the merge keys of their lists are known.
-fn read(given: &Given, body: &[u8]) -> Result<Patch, Box<Status>> {
-    match given {
-        Given::Plain(kind) => Patch::parse(*kind, body),
-        Given::Strategic | Given::Apply => {
-            let patch = Patch::parse(PatchKind::Merge, body)?;
-            if matches!(&patch, Patch::Merge(document, _) if is_strategic(document)) {
-                return Err(unsupported(
-                    "strategic merge patches with lists or directives are not supported yet: use \
-                     a merge patch or a JSON patch",
-                ));
-            }
-            Ok(patch)
-        }
-    }
-}
-
-fn unsupported(message: &str) -> Box<Status> {
-    let reason = StatusReason::UNSUPPORTED_MEDIA_TYPE;
-    Box::new(Status::failure(415, reason, message))
-}
-
-fn is_strategic(value: &Value) -> bool {
-    match value {
-        Value::Array(_) => true,
-        Value::Object(members) => members
-            .iter()
-            .any(|(name, value)| name.starts_with('$') || is_strategic(value)),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn code(body: &str) -> u16 {
-        read(&Given::Strategic, body.as_bytes()).map_or_else(|status| status.code, |_| 200)
-    }
-
-    #[test]
-    fn a_strategic_patch_without_lists_and_directives_is_a_merge_patch() {
-        assert_eq!(
-            code(r#"{"data":{"k":"v","gone":null},"metadata":{"labels":{"a":"b"}}}"#),
-            200
-        );
-        assert_eq!(code(r#"{"metadata":{"finalizers":["a"]}}"#), 415);
-        assert_eq!(code(r#"{"$patch":"replace"}"#), 415);
-        assert_eq!(code(r#"{"spec":{"$retainKeys":"x"}}"#), 415);
-        assert_eq!(code("[]"), 400);
-        assert_eq!(code("{"), 400);
-    }
+/// Whether the type of the objects says how lists are merged. That of custom resources doesn't
+/// (http.md 4.1).
+fn has_struct(target: &Target) -> bool {
+    let found = target.storage.resource().object_type.found();
+    let of = found.and_then(|(schema, id)| schema.get(id));
+    of.is_some_and(|of| !of.is_open)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::schemas;
 use crate::api::resource::{ResourceDefinition, Verb};
-use crate::server::negotiation::{self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH};
+use crate::server::negotiation::{self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 
 /// A path with its operations.
 pub(super) struct Path<'d> {
@@ -130,7 +130,7 @@ const LIST: [Parameter; 11] = [
 ];
 
 const BODIES: &[&str] = &negotiation::BODIES;
-const PATCHES: &[&str] = &[APPLY_PATCH, JSON_PATCH, MERGE_PATCH];
+const PATCHES: &[&str] = &[APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH];
 
 /// The paths of all these resources, by their templates.
 pub(super) fn paths<'d>(definitions: &[&'d ResourceDefinition]) -> BTreeMap<String, Path<'d>> {

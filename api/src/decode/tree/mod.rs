@@ -11,7 +11,8 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
-use self::typed::{GoPath, type_error, zero};
+pub(super) use self::typed::zero;
+use self::typed::{GoPath, type_error};
 use crate::document_paths::{FieldFault, FieldFaults, Place};
 use crate::field_error::go_quote;
 use crate::schema::{ObjectType, Schema, Shape, Struct, StructId, Type, is_zero};

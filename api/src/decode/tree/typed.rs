@@ -167,7 +167,7 @@ fn is_int32(value: &Value) -> bool {
 }
 
 /// What null means in a list or a map.
-pub(super) fn zero(of: &Type) -> Value {
+pub(in crate::decode) fn zero(of: &Type) -> Value {
     if of.is_pointer {
         return Value::Null;
     }

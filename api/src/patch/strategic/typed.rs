@@ -1,0 +1,242 @@
+//! A merged object as an object of its type, as Kubernetes converts one from a map (API-156,
+//! API-168).
+//!
+//! Refusals are those of that conversion, which are others than those of its JSON decoder: numbers
+//! of another size are cut, whole floats are accepted, and nothing names the field.
+
+use serde_json::{Map, Value};
+
+use super::printed::go_kind;
+use crate::decode::scalars;
+use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
+use crate::quantity;
+use crate::schema::{Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
+
+type Members = Map<String, Value>;
+
+/// Brings an object into its type. The members that it doesn't have are dropped and returned in
+/// the order of their paths.
+///
+/// # Errors
+/// The first value that is not of its type, in the order in which the fields are declared.
+pub(super) fn convert(
+    schema: &Schema,
+    id: StructId,
+    members: &mut Members,
+) -> Result<Vec<FieldFault>, String> {
+    let mut conversion = Conversion {
+        schema,
+        faults: FieldFaults::default(),
+    };
+    if let Some(of) = schema.get(id) {
+        conversion.members(of, members, &Place::Top)?;
+    }
+    let mut faults = conversion.faults.into_vec();
+    faults.sort_by_cached_key(FieldFault::to_string);
+    Ok(faults)
+}
+
+struct Conversion<'s> {
+    schema: &'s Schema,
+    faults: FieldFaults,
+}
+
+/// The first refusal by the place of its field.
+#[derive(Default)]
+struct First(Option<(usize, String)>);
+
+impl First {
+    fn note(&mut self, place: usize, why: String) {
+        if self.0.as_ref().is_none_or(|(first, _)| place < *first) {
+            self.0 = Some((place, why));
+        }
+    }
+}
+
+impl Conversion<'_> {
+    fn members(
+        &mut self,
+        of: &Struct,
+        members: &mut Members,
+        at: &Place<'_>,
+    ) -> Result<(), String> {
+        let mut first = First::default();
+        members.retain(|name, value| {
+            let place = Place::Member(at, name);
+            let Some(field) = of.field(name) else {
+                let is_type = of.kind.is_some() && matches!(&**name, "kind" | "apiVersion");
+                if is_type {
+                    // They are declared in front of all other fields.
+                    return match text(value, "string") {
+                        Ok(()) => !value.is_null(),
+                        Err(why) => {
+                            first.note(0, why);
+                            false
+                        }
+                    };
+                }
+                if !of.is_open {
+                    self.faults.note(FieldFault::Unknown, place);
+                }
+                return of.is_open;
+            };
+            if value.is_null() {
+                return false;
+            }
+            if let Err(why) = self.value(&field.of, value, &place) {
+                first.note(field.position + 1, why);
+                return false;
+            }
+            !value.is_null() && (field.of.is_pointer || !is_zero(&field.of, value))
+        });
+        match first.0 {
+            Some((_, why)) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    fn value(&mut self, of: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+        let kind = go_kind(value);
+        match (&of.shape, value) {
+            (Shape::Object | Shape::Any, _) => Ok(()),
+            (Shape::Struct(id), Value::Object(members)) => match self.schema.get(*id) {
+                Some(of) => self.members(of, members, at),
+                None => Ok(()),
+            },
+            (Shape::List(item), Value::Array(items)) => {
+                for (place, value) in items.iter_mut().enumerate() {
+                    self.item(item, value, &Place::Item(at, place))?;
+                }
+                Ok(())
+            }
+            (Shape::Map(item), Value::Object(members)) => {
+                for (name, value) in members.iter_mut() {
+                    self.item(item, value, &Place::Member(at, name))?;
+                }
+                Ok(())
+            }
+            (Shape::Struct(_), _) => Err(format!("cannot restore struct from: {kind}")),
+            (Shape::List(_), _) => Err(format!("cannot restore slice from {kind}")),
+            (Shape::Map(_), _) => Err(format!("cannot restore map from {kind}")),
+            (Shape::Scalar(scalar), value) => convert_scalar(*scalar, of, value),
+        }
+    }
+
+    /// An item of a list or a map, where null is the value that Go has without being given any.
+    fn item(&mut self, of: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+        if value.is_null() {
+            *value = scalars::zero(of);
+            return Ok(());
+        }
+        self.value(of, value, at)
+    }
+}
+
+fn convert_scalar(scalar: Scalar, of: &Type, value: &mut Value) -> Result<(), String> {
+    match scalar {
+        Scalar::String => text(value, &of.go_name),
+        Scalar::Bool if value.is_boolean() => Ok(()),
+        Scalar::Bool => Err("unrecognized type: bool".to_owned()),
+        Scalar::Int32 => whole(value, of, "int32", |number| i64::from(number as i32)),
+        Scalar::Int64 if of.go_name == "int" => whole(value, of, "int", |number| number),
+        Scalar::Int64 => whole(value, of, "int64", |number| number),
+        Scalar::Float64 if value.is_number() => Ok(()),
+        Scalar::Float64 => Err("unrecognized type: float64".to_owned()),
+        Scalar::Bytes => bytes(value),
+        Scalar::Time => parsed(value, |text| scalars::time(text)),
+        Scalar::MicroTime => parsed(value, |text| scalars::micro_time(text)),
+        Scalar::Duration => parsed(value, |text| scalars::duration(text)),
+        Scalar::Quantity => {
+            let text = match &*value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let printed = quantity::printed(&text).map_err(|error| error.to_string())?;
+            *value = printed.into();
+            Ok(())
+        }
+        Scalar::IntOrString => int_or_string(value),
+    }
+}
+
+fn text(value: &Value, go_name: &str) -> Result<(), String> {
+    match value {
+        Value::String(_) | Value::Null => Ok(()),
+        Value::Number(number) if number.is_i64() => {
+            Err(format!("cannot convert int64 to {go_name}"))
+        }
+        _ => Err("unrecognized type: string".to_owned()),
+    }
+}
+
+/// A whole number, cut to the size of its type.
+fn whole(value: &mut Value, of: &Type, kind: &str, cut: fn(i64) -> i64) -> Result<(), String> {
+    let Value::Number(number) = &*value else {
+        return Err(format!("unrecognized type: {kind}"));
+    };
+    let number = match (number.as_i64(), number.as_f64()) {
+        (Some(whole), _) => whole,
+        (None, Some(float)) if float.fract() == 0.0 => from_float(float),
+        _ => {
+            let go_name = &of.go_name;
+            return Err(format!("cannot convert float64 to {go_name}"));
+        }
+    };
+    *value = cut(number).into();
+    Ok(())
+}
+
+/// A whole float as a whole number; one that is too large becomes the least, as on most machines
+/// that run kube-apiserver.
+fn from_float(float: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0; // 2^63
+    if (-LIMIT..LIMIT).contains(&float) {
+        float as i64
+    } else {
+        i64::MIN
+    }
+}
+
+fn bytes(value: &mut Value) -> Result<(), String> {
+    match value {
+        Value::String(text) => {
+            let text = scalars::base64(std::mem::take(text));
+            *value = text
+                .map_err(|why| format!("error decoding from json: {why}"))?
+                .into();
+            Ok(())
+        }
+        other => {
+            let kind = go_kind(other);
+            Err(format!("cannot restore slice from {kind}"))
+        }
+    }
+}
+
+fn parsed(value: &mut Value, read: fn(&str) -> Result<String, String>) -> Result<(), String> {
+    let Value::String(text) = &*value else {
+        let found = json_type(value);
+        return Err(format!(
+            "json: cannot unmarshal {found} into Go value of type string"
+        ));
+    };
+    *value = read(text)?.into();
+    Ok(())
+}
+
+fn int_or_string(value: &Value) -> Result<(), String> {
+    let found = match value {
+        Value::String(_) => return Ok(()),
+        Value::Number(number) => {
+            let is_int32 = |number: i64| i32::try_from(number).is_ok();
+            if number.as_i64().is_some_and(is_int32) {
+                return Ok(());
+            }
+            format!("number {number}")
+        }
+        other => json_type(other).to_owned(),
+    };
+    Err(format!(
+        "json: cannot unmarshal {found} into Go value of type int32"
+    ))
+}
