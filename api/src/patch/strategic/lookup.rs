@@ -1,4 +1,5 @@
-//! What the types say about members of a patch: how lists and objects are merged (API-163, API-169).
+//! What the types say about members of a patch: how lists and objects are merged (API-163,
+//! API-169).
 
 use serde_json::Value;
 
