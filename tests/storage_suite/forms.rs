@@ -13,7 +13,7 @@ use taffrail::kinds::definitions::built_in;
 use taffrail::storage::Asked;
 use taffrail::storage::codec::{Codec, MediaType, StoredForm, TypeName, object_of};
 
-use crate::harness::{Harness, List, key_of, names, origin, pod, pods, with_node};
+use crate::harness::{Harness, List, key_of, names, origin, pod, pods};
 
 fn stored_as(media_type: MediaType) -> Codec {
     Codec::new(pods()).stored_as(StoredForm {

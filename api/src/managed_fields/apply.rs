@@ -6,7 +6,7 @@ use super::conflicts::{refused, without};
 use super::entry::{
     Entry, EntryError, Identity, Operation, read_entries, stored_entries, write_entries,
 };
-use super::field_manager::{FieldManager, NEVER_OWNED, canonicalize, empty_object};
+use super::field_manager::{FieldManager, NEVER_OWNED, empty_object};
 use super::last_applied::{self, LAST_APPLIER};
 use super::updater::{
     Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
@@ -80,7 +80,7 @@ impl FieldManager<'_> {
         if !is_same {
             fill_in(&mut object);
         }
-        canonicalize(&mut object, self.definition);
+        self.definition.canonicalize(&mut object);
         let entries = self.entries_after(entries, managers, &identity, is_same);
         if let Some(list) = write_entries(entries) {
             let metadata = object.metadata_mut();
@@ -221,7 +221,7 @@ impl Versions for FieldManager<'_> {
         let from = self.version(object.api_version()).ok_or(NoSuchVersion)?;
         let mut object = object.clone();
         convert(&mut object, from, to);
-        canonicalize(&mut object, to);
+        to.canonicalize(&mut object);
         Ok(object)
     }
 

@@ -59,7 +59,7 @@ impl FieldManager<'_> {
     /// fails: an object whose fields can't be told has none (API-190).
     pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) {
         let sent = new.metadata_mut().remove("managedFields");
-        self.canonicalize(new);
+        self.definition.canonicalize(new);
         let stored = live.map_or(&[][..], stored_entries);
         let entries = self.entries_of_write(sent, stored);
         if entries.is_empty() && live.is_some() {
@@ -72,7 +72,7 @@ impl FieldManager<'_> {
         }
     }
 
-    /// The entries that a write begins with: those that the client sent, else those that are stored.
+    /// The entries that a write begins with: those that the client sent, else the stored ones.
     fn entries_of_write(&self, sent: Option<Value>, stored: &[Value]) -> Vec<Entry> {
         if let (true, Some(Value::Array(list))) = (self.subresource.is_empty(), sent) {
             if is_reset(&list) {
@@ -183,12 +183,8 @@ impl FieldManager<'_> {
     fn in_version(&self, object: &Object, definition: &ResourceDefinition) -> Object {
         let mut object = object.clone();
         convert(&mut object, self.definition, definition);
-        canonicalize(&mut object, definition);
+        definition.canonicalize(&mut object);
         object
-    }
-
-    fn canonicalize(&self, object: &mut Object) {
-        canonicalize(object, self.definition);
     }
 
     /// What differs between two objects of a version, without what nobody can own here.
@@ -278,16 +274,10 @@ fn all_of(comparison: Comparison) -> (FieldSet, FieldSet) {
     (all, taken)
 }
 
-pub(super) fn canonicalize(object: &mut Object, definition: &ResourceDefinition) {
-    if let Some((schema, id)) = definition.object_type.found() {
-        schema.canonicalize(id, &mut object.0);
-    }
-}
-
 /// What Kubernetes prints of an object of which nothing is set.
 pub(super) fn empty_object(definition: &ResourceDefinition) -> Object {
     let mut empty = Object::default();
     empty.set_type(&definition.kind, &definition.api_version());
-    canonicalize(&mut empty, definition);
+    definition.canonicalize(&mut empty);
     empty
 }

@@ -225,6 +225,14 @@ impl std::fmt::Debug for ResourceDefinition {
 }
 
 impl ResourceDefinition {
+    /// Brings an object of this version into its canonical form: what Go prints of a struct that it
+    /// has read. Objects in this form can be compared.
+    pub fn canonicalize(&self, object: &mut Object) {
+        if let Some((schema, id)) = self.object_type.found() {
+            schema.canonicalize(id, &mut object.0);
+        }
+    }
+
     /// The selectable fields that are indexed, by their place in the list.
     pub fn indexed_fields(&self) -> Vec<u32> {
         let fields = (0..).zip(&self.selectable_fields);

@@ -31,11 +31,7 @@ pub fn prepare_create(object: &mut Object) {
         finalizers.push(CONTENT_FINALIZER.into());
     }
     put(object, FINALIZERS, finalizers.into());
-    // A name that was made is no label yet when it is found to be wrong.
-    let is_made = !object.meta("generateName").is_empty();
-    if !is_made || names::label_value(object.name()).is_empty() {
-        label_with_name(object);
-    }
+    label_with_name(object);
 }
 
 /// Fills in the members that an update omits.
@@ -86,7 +82,9 @@ fn finalizers_of(object: &Object) -> Vec<Value> {
 /// Labels a namespace that has a name with it, as a default (API-224).
 pub fn label_with_name(object: &mut Object) {
     let name = object.name().to_owned();
-    if name.is_empty() {
+    // A name that was made is no label yet when it is found to be wrong.
+    let is_made = !object.meta("generateName").is_empty();
+    if name.is_empty() || is_made && !names::label_value(&name).is_empty() {
         return;
     }
     put(object, &["metadata", "labels", NAME_LABEL], name.into());

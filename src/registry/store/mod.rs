@@ -168,6 +168,7 @@ impl RegistryStore {
         }
         let mut object = object.clone();
         convert(&mut object, self.hub(), self.definition());
+        self.definition().canonicalize(&mut object);
         Cow::Owned(object)
     }
 

@@ -90,7 +90,7 @@ impl Strategy {
             // What was prepared is filled in as well, as when it is read from storage.
             self.fill_in(object);
         }
-        self.canonicalize(object);
+        self.hub.canonicalize(object);
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
@@ -125,7 +125,7 @@ impl Strategy {
         if let Some(stamp) = strategy.stamp {
             stamp(object, stored, now);
         }
-        self.canonicalize(object);
+        self.hub.canonicalize(object);
         if subresource.is_none() && self.raises_generation(object, stored) {
             set_generation(object, generation_of(stored) + 1);
         }
@@ -134,13 +134,6 @@ impl Strategy {
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));
         self.refuse(object.name(), &errors)
-    }
-
-    /// Brings the object into the form in which it is stored and compared.
-    fn canonicalize(&self, object: &mut Object) {
-        if let Some((schema, id)) = self.hub.object_type.found() {
-            schema.canonicalize(id, &mut object.0);
-        }
     }
 
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {

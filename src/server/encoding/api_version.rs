@@ -82,9 +82,7 @@ impl Version {
         };
         let mut converted = Object(members);
         self.kind.conversion.from_hub(&mut converted);
-        if let Some((schema, id)) = self.kind.object_type.found() {
-            schema.canonicalize(id, &mut converted.0);
-        }
+        self.kind.canonicalize(&mut converted);
         converted.0.remove("kind");
         converted.0.remove("apiVersion");
         let encoded = encode_document(&converted.0);

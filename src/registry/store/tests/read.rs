@@ -108,7 +108,7 @@ async fn versions_are_checked_per_verb() {
     for (token, message) in [
         (
             "!",
-            "invalid continue token: continue key is not valid: not base64",
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
         ),
         (
             "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYVx1MDAwMCJ9",
