@@ -24,7 +24,8 @@ use crate::kube_rs::client;
 /// For each collection the least body and one with most fields.
 const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
 
-/// A document in the form that types print: without nulls, and with integers for whole floats.
+/// A document in a form that types print, too: without nulls and empty texts, and with integers for
+/// whole floats.
 fn plain(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -33,7 +34,8 @@ fn plain(value: Value) -> Value {
         },
         Value::Array(items) => items.into_iter().map(plain).collect(),
         Value::Object(members) => {
-            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            let members = members.into_iter();
+            let members = members.filter(|(_, value)| !value.is_null() && value != "");
             members.map(|(name, value)| (name, plain(value))).collect()
         }
         other => other,
