@@ -1,5 +1,7 @@
 //! Strategic merge patches of a Deployment, with what kube-apiserver 1.36 made of them.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::sync::Arc;
 
 use api::decode::{BodyFormat, decode_object};

@@ -91,9 +91,7 @@ async fn answer(client: &Client, case: &Value) -> Value {
 /// Makes the daemon forget what was at the first versions.
 async fn compact(daemon: &Daemon, client: &Client) {
     let begun = Instant::now();
-    let first = Call::get(&format!(
-        "/api/v1/events?resourceVersion=2&resourceVersionMatch=Exact"
-    ));
+    let first = Call::get("/api/v1/events?resourceVersion=2&resourceVersionMatch=Exact");
     while client.call(first.clone()).await.status != 410 {
         assert!(begun.elapsed() < Duration::from_secs(60));
         let data = json!({ "data": { "at": begun.elapsed().as_nanos().to_string() } });

@@ -81,7 +81,7 @@ where
         .list(&one)
         .await
         .unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!(list.items, [created.clone()], "{what}");
+    assert_eq!(list.items, std::slice::from_ref(&created), "{what}");
 
     let watch = WatchParams::default().fields(&format!("metadata.name={name}"));
     let mut events = pin!(api.watch(&watch, "0").await.unwrap());

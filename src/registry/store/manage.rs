@@ -63,11 +63,11 @@ impl RegistryStore {
         fill_in(object, self.definition());
         let manager = &request.context.manager;
         self.field_manager(request).update(live, object, manager);
-        self.into_hub(object);
+        self.convert_to_hub(object);
     }
 
     /// Converts an object of this version into the version of the hub.
-    pub(super) fn into_hub(&self, object: &mut Object) {
+    pub(super) fn convert_to_hub(&self, object: &mut Object) {
         if !self.is_hub() {
             convert(object, self.definition(), self.hub());
             self.strategy.fill_in(object);

@@ -305,7 +305,7 @@ impl Updating<'_> {
     fn accept_applied(&self, object: &mut Object) -> Result<(), Box<Status>> {
         self.store
             .check_identity(object, self.request.namespace, self.name)?;
-        self.store.into_hub(object);
+        self.store.convert_to_hub(object);
         Ok(())
     }
 

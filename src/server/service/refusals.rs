@@ -61,7 +61,7 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
     match error {
         RequestInfoError::NoResource(_) => {
             let uri = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
-            let uri = truncated_display(&uri, MAX_URL_BYTES);
+            let uri = truncated_display(uri, MAX_URL_BYTES);
             respond::text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 format!("Internal Server Error: \"{uri}\": {said}\n"),

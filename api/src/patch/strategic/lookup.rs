@@ -28,7 +28,7 @@ pub(super) struct ListRule<'s> {
 
 impl<'s> Of<'s> {
     /// What a type is for its members.
-    fn of(schema: &'s Schema, of: &'s Type) -> Of<'s> {
+    fn of_type(schema: &'s Schema, of: &'s Type) -> Of<'s> {
         match &of.shape {
             Shape::Struct(id) => match schema.get(*id) {
                 Some(found) => Of::Struct(schema, found, of.is_pointer),
@@ -69,7 +69,7 @@ impl<'s> Of<'s> {
     pub fn object(self, name: &str) -> Result<(Of<'s>, bool), Refusal> {
         let (schema, field) = self.field(name)?;
         Ok((
-            Of::of(schema, &field.of),
+            Of::of_type(schema, &field.of),
             has(field, PatchStrategy::Replace),
         ))
     }
@@ -78,8 +78,8 @@ impl<'s> Of<'s> {
     pub fn list(self, name: &str) -> Result<ListRule<'s>, Refusal> {
         let (schema, field) = self.field(name)?;
         let items = match &field.of.shape {
-            Shape::List(item) => Of::of(schema, item),
-            _ if field.of.is_pointer => Of::of(schema, &field.of),
+            Shape::List(item) => Of::of_type(schema, item),
+            _ if field.of.is_pointer => Of::of_type(schema, &field.of),
             _ => {
                 let kind = self.kind();
                 return Err(Refusal::Other(format!(

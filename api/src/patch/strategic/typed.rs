@@ -143,9 +143,9 @@ fn convert_scalar(scalar: Scalar, of: &Type, value: &mut Value) -> Result<(), St
         Scalar::Float64 if value.is_number() => Ok(()),
         Scalar::Float64 => Err("unrecognized type: float64".to_owned()),
         Scalar::Bytes => bytes(value),
-        Scalar::Time => parsed(value, |text| scalars::time(text)),
-        Scalar::MicroTime => parsed(value, |text| scalars::micro_time(text)),
-        Scalar::Duration => parsed(value, |text| scalars::duration(text)),
+        Scalar::Time => parsed(value, scalars::time),
+        Scalar::MicroTime => parsed(value, scalars::micro_time),
+        Scalar::Duration => parsed(value, scalars::duration),
         Scalar::Quantity => {
             let text = match &*value {
                 Value::String(text) => text.clone(),
