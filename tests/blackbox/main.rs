@@ -31,6 +31,7 @@ mod kill;
 mod kube_rs;
 mod kube_rs_kinds;
 mod kubectl;
+mod kubectl_patches;
 mod large_requests;
 mod limits;
 mod lost_store;

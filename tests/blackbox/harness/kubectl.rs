@@ -18,6 +18,7 @@ pub struct Kubectl {
     binary: PathBuf,
     kubeconfig: PathBuf,
     home: TempDir,
+    editor: String,
 }
 
 /// What a command printed and how it ended.
@@ -58,12 +59,19 @@ impl Kubectl {
             binary,
             kubeconfig,
             home: tempfile::tempdir().unwrap(),
+            editor: String::new(),
         })
     }
 
     /// The same kubectl with another kubeconfig.
     pub fn with_kubeconfig(mut self, kubeconfig: PathBuf) -> Kubectl {
         self.kubeconfig = kubeconfig;
+        self
+    }
+
+    /// The same kubectl with a command as its editor, to which it adds the name of a file.
+    pub fn with_editor(mut self, command: &str) -> Kubectl {
+        command.clone_into(&mut self.editor);
         self
     }
 
@@ -136,6 +144,8 @@ impl Kubectl {
             .env_clear()
             .env("HOME", self.home.path())
             .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBE_EDITOR", &self.editor)
+            .env("KUBECTL_EXTERNAL_DIFF", "/usr/bin/diff -u -N")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
