@@ -23,6 +23,16 @@ pub enum WatchEventKind {
     Deleted,
 }
 
+impl WatchEventKind {
+    /// The version with which an event shows an object: its own, or for a deletion the event's.
+    pub fn shown_revision(self, object: &CachedObject, event: Revision) -> Revision {
+        match self {
+            WatchEventKind::Deleted => event,
+            WatchEventKind::Added | WatchEventKind::Modified => object.revision,
+        }
+    }
+}
+
 /// Which keys a watcher watches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {

@@ -24,6 +24,36 @@ const MAX_CHARACTERS: usize = 100_000;
 /// The most faults that are told of an expression.
 const MAX_FAULTS: usize = 100;
 
+/// The words of the language, and those that it keeps for later. No name is one of them.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// Whether a word can't be a name in expressions.
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
 /// The names that are known where an expression stands, with their types.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {

@@ -48,11 +48,7 @@ impl FieldManager<'_> {
         let applied = application.object;
         let stored = live.map_or(&[][..], stored_entries);
         let entries = read_entries(stored.to_vec(), stored);
-        let mut entries = entries.map_err(|error| {
-            Box::new(Status::unknown(format!(
-                "failed to decode managed fields: {error}"
-            )))
-        })?;
+        let mut entries = entries.map_err(unreadable)?;
         self.check(applied)?;
         let empty;
         let live = match live {

@@ -66,37 +66,10 @@ impl Patch {
     /// # Errors
     /// 400 for an invalid patch (API-160, API-162), 413 for too many operations (API-159).
     pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
-        if kind == PatchKind::Strategic {
-            return StrategicPatch::parse(body).map(Patch::Strategic);
-        }
-        let bad =
-            |why: String| Box::new(Status::bad_request(format!("error decoding patch: {why}")));
-        // Whatever serde_json says of a document that Go can't read either, Go says it.
-        let in_go = || match kind {
-            PatchKind::Json => document_error(body, Expected::List, "[]handlers.jsonPatchOp"),
-            PatchKind::Merge | PatchKind::Strategic => object_error(body),
-        };
-        let (value, duplicates) =
-            decode_value(body, BodyFormat::Json).map_err(|why| bad(in_go().unwrap_or(why)))?;
-        match (kind, value) {
-            (PatchKind::Merge, value @ Value::Object(_)) => Ok(Patch::Merge(value, duplicates)),
-            (PatchKind::Merge, Value::Null) => {
-                Err(Box::new(Status::bad_request("Invalid JSON Patch")))
-            }
-            (PatchKind::Merge, _) => Err(bad(in_go().unwrap_or_default())),
-            (PatchKind::Json, Value::Null) => Ok(Patch::Json(Vec::new())),
-            (PatchKind::Json, Value::Array(items)) if items.len() > MAX_OPERATIONS => {
-                Err(Box::new(Status::request_too_large_because(format!(
-                    "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
-                    items.len()
-                ))))
-            }
-            (PatchKind::Json, Value::Array(items)) => {
-                let operations: Result<Vec<_>, String> =
-                    items.into_iter().map(read_operation).collect();
-                operations.map(Patch::Json).map_err(bad)
-            }
-            (PatchKind::Json | PatchKind::Strategic, _) => Err(bad(in_go().unwrap_or_default())),
+        match kind {
+            PatchKind::Json => parse_operations(body),
+            PatchKind::Merge => parse_merge(body),
+            PatchKind::Strategic => StrategicPatch::parse(body).map(Patch::Strategic),
         }
     }
 
@@ -142,16 +115,56 @@ impl Patch {
         definition: &ResourceDefinition,
         validation: FieldValidation,
     ) -> Result<Patched, Box<Status>> {
-        if let Patch::Strategic(patch) = self {
-            return patch.apply(object, definition, validation);
-        }
-        let mut patched = Value::Object(object.0.clone());
-        match self {
-            Patch::Json(operations) => apply_operations(&mut patched, operations)?,
-            Patch::Merge(document, _) => json_patch::merge(&mut patched, document),
-            Patch::Strategic(_) => {}
-        }
+        let copy = || Value::Object(object.0.clone());
+        let patched = match self {
+            Patch::Json(operations) => apply_operations(copy(), operations)?,
+            Patch::Merge(document, _) => {
+                let mut patched = copy();
+                json_patch::merge(&mut patched, document);
+                patched
+            }
+            Patch::Strategic(patch) => return patch.apply(object, definition, validation),
+        };
         finish(patched, definition, validation)
+    }
+}
+
+/// A body that is no patch.
+fn unreadable(why: String) -> Box<Status> {
+    Box::new(Status::bad_request(format!("error decoding patch: {why}")))
+}
+
+/// Reads a merge patch. What Go can't read either is refused in Go's words.
+fn parse_merge(body: &[u8]) -> Result<Patch, Box<Status>> {
+    let decoded = decode_value(body, BodyFormat::Json);
+    let (value, duplicates) =
+        decoded.map_err(|why| unreadable(object_error(body).unwrap_or(why)))?;
+    match value {
+        Value::Object(_) => Ok(Patch::Merge(value, duplicates)),
+        Value::Null => Err(Box::new(Status::bad_request("Invalid JSON Patch"))),
+        _ => Err(unreadable(object_error(body).unwrap_or_default())),
+    }
+}
+
+/// Reads a JSON patch. What Go can't read either is refused in Go's words.
+fn parse_operations(body: &[u8]) -> Result<Patch, Box<Status>> {
+    let in_go = || document_error(body, Expected::List, "[]handlers.jsonPatchOp");
+    let decoded = decode_value(body, BodyFormat::Json);
+    let (value, _) = decoded.map_err(|why| unreadable(in_go().unwrap_or(why)))?;
+    match value {
+        Value::Null => Ok(Patch::Json(Vec::new())),
+        Value::Array(items) if items.len() > MAX_OPERATIONS => {
+            Err(Box::new(Status::request_too_large_because(format!(
+                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+                items.len()
+            ))))
+        }
+        Value::Array(items) => {
+            let operations: Result<Vec<_>, String> =
+                items.into_iter().map(read_operation).collect();
+            operations.map(Patch::Json).map_err(unreadable)
+        }
+        _ => Err(unreadable(in_go().unwrap_or_default())),
     }
 }
 
@@ -186,28 +199,28 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
 }
 
 fn apply_operations(
-    document: &mut Value,
+    mut document: Value,
     operations: &[Option<PatchOperation>],
-) -> Result<(), Box<Status>> {
+) -> Result<Value, Box<Status>> {
     let mut limits = Limits::default();
     for operation in operations {
         let carried_out = operation.as_ref().is_some_and(|operation| {
-            let missing = missing::instead(document, operation);
+            let missing = missing::instead(&document, operation);
             let operation = match &missing {
                 Instead::Nothing => return true,
                 Instead::Of(other) => other,
                 Instead::Itself => operation,
             };
-            limits.admit(document, operation)
+            limits.admit(&document, operation)
                 // A failed operation needs no undo, because the document is a copy that is
                 // discarded.
-                && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
+                && json_patch::patch_unsafe(&mut document, std::slice::from_ref(operation)).is_ok()
         });
         if !carried_out {
             return Err(Box::new(Status::patch_failed()));
         }
     }
-    Ok(())
+    Ok(document)
 }
 
 /// Checks the result of a patch.

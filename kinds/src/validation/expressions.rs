@@ -320,30 +320,7 @@ fn object_type(schema: &Value, is_object: bool, name: &str, left: &mut usize) ->
 /// The name of a member in expressions. Some characters and words are written in another way; a
 /// name with others can't be written.
 fn escaped(name: &str) -> Option<String> {
-    const WORDS: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if WORDS.contains(&name) {
+    if api::cel::is_reserved(name) {
         return Some(format!("__{name}__"));
     }
     if name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {

@@ -12,7 +12,7 @@ use crate::registry::strategy::fill_in;
 /// The fields that count for managedFields, by endpoint (API-179).
 pub(super) struct Filters {
     own: Option<Filter>,
-    /// By the place of the subresource.
+    /// By the name of the subresource.
     subresources: Vec<(String, Option<Filter>)>,
 }
 

@@ -117,12 +117,10 @@ impl Version {
 }
 
 fn empty_members(kind: &ResourceDefinition) -> String {
-    let mut members = serde_json::Map::new();
-    if let Some((schema, id)) = kind.object_type.found() {
-        schema.canonicalize(id, &mut members);
-    }
-    members.remove("metadata");
-    let mut text = Value::Object(members).to_string();
+    let mut empty = Object::default();
+    kind.canonicalize(&mut empty);
+    empty.0.remove("metadata");
+    let mut text = Value::Object(empty.0).to_string();
     // Without the braces.
     text.pop();
     text.replace_range(..1, if text.len() > 1 { "," } else { "" });

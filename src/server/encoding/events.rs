@@ -90,11 +90,7 @@ impl Projection for JsonEvents {
         revision: Revision,
         first: bool,
     ) -> Bytes {
-        // A deletion shows the last content with the version of the deletion.
-        let at = match kind {
-            WatchEventKind::Deleted => revision,
-            WatchEventKind::Added | WatchEventKind::Modified => object.revision,
-        };
+        let at = kind.shown_revision(object, revision);
         frame_of(&*self.shape, kind, object, at, first)
             .or_else(|| {
                 // An object that cannot be converted is sent unchanged (API-74).

@@ -127,11 +127,7 @@ impl Projection for ProtobufEvents {
         revision: Revision,
         first: bool,
     ) -> Bytes {
-        // A deletion shows the last content with the version of the deletion.
-        let at = match kind {
-            WatchEventKind::Deleted => revision,
-            WatchEventKind::Added | WatchEventKind::Modified => object.revision,
-        };
+        let at = kind.shown_revision(object, revision);
         let mut json = Vec::with_capacity(self.shape.object_length(object) + 64);
         if !self.shape.write_event(object, at, first, &mut json) {
             // An object that cannot be converted is sent unchanged (API-74).

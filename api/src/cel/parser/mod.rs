@@ -2,10 +2,10 @@
 
 mod collections;
 
-use super::Fault;
 use super::lexer::{Kind, Token, tokens};
 use super::macros;
 use super::tree::{Expression, Literal, Node};
+use super::{Fault, is_reserved};
 
 /// How deep expressions may be in each other.
 const MAX_DEPTH: usize = 250;
@@ -13,28 +13,6 @@ const MAX_DEPTH: usize = 250;
 /// The stack that a level takes, and what is added when it is short.
 const RED_ZONE: usize = 64 * 1024;
 const MORE_STACK: usize = 1024 * 1024;
-
-const RESERVED: [&str; 18] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "null",
-    "return",
-    "true",
-];
-const ALSO_RESERVED: [&str; 3] = ["var", "void", "while"];
 
 /// Why a text is no expression.
 pub(super) enum Refused {
@@ -442,7 +420,7 @@ impl Parser {
             let arguments = self.arguments()?;
             return Some(self.called(open.at, name, None, arguments));
         }
-        if RESERVED.contains(&name.as_str()) || ALSO_RESERVED.contains(&name.as_str()) {
+        if is_reserved(&name) {
             let what = format!("reserved identifier: {name}");
             self.faults.push(Fault { at, what });
         }

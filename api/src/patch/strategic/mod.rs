@@ -81,12 +81,9 @@ impl StrategicPatch {
         definition: &ResourceDefinition,
         validation: FieldValidation,
     ) -> Result<Patched, Box<Status>> {
-        let Some((schema, id)) = definition.object_type.found() else {
-            return Err(Box::new(Status::internal(
-                "the type of the object is unknown",
-            )));
-        };
-        let Some(of) = schema.get(id) else {
+        let found = definition.object_type.found();
+        let found = found.and_then(|(schema, id)| Some((schema, id, schema.get(id)?)));
+        let Some((schema, id, of)) = found else {
             return Err(Box::new(Status::internal(
                 "the type of the object is unknown",
             )));

@@ -1,6 +1,6 @@
 //! What is refused of policies.
 
-use api::cel::Type;
+use api::cel::{Type, is_reserved};
 use api::field::Field;
 use api::field_error::FieldError;
 use api::names;
@@ -17,30 +17,6 @@ use crate::validation::{Faults, formats, texts};
 const MAX_ANNOTATIONS: usize = 20;
 const MAX_ANNOTATION_BYTES: usize = 5 * 1024;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
-/// Words that are no identifiers in expressions.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// The faults of a policy that refuses objects.
 pub fn validate_validatingadmissionpolicy(object: &Object) -> Faults {
@@ -190,7 +166,7 @@ fn is_identifier(text: &str) -> bool {
     text.bytes().all(is_word)
         && !text.starts_with(|first: char| first.is_ascii_digit())
         && !text.is_empty()
-        && !RESERVED.contains(&text)
+        && !is_reserved(text)
 }
 
 fn validate_variable(variable: &Field<'_>, policy: &mut Policy, faults: &mut Faults) {
