@@ -46,9 +46,9 @@ pub fn interpret(
             }
             _ => Status::unknown(text),
         },
-        StorageErrorKind::VersionOnCreate | StorageErrorKind::InvalidKey(_) => {
-            Status::unknown(kind.to_string())
-        }
+        StorageErrorKind::VersionOnCreate
+        | StorageErrorKind::InvalidKey(_)
+        | StorageErrorKind::RequestTooLarge(_) => Status::unknown(kind.to_string()),
         StorageErrorKind::Expired { what } => expired(what),
         StorageErrorKind::TooLarge {
             requested,
@@ -156,6 +156,7 @@ pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
         | StorageErrorKind::VersionOnCreate
         | StorageErrorKind::NotReady { .. }
         | StorageErrorKind::BadRequest(_)
+        | StorageErrorKind::RequestTooLarge(_)
         | StorageErrorKind::InvalidKey(_)
         | StorageErrorKind::Refused(_) => false,
     }

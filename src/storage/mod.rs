@@ -389,6 +389,13 @@ pub struct StorageError {
     pub kind: StorageErrorKind,
 }
 
+impl StorageError {
+    /// Whether the engine refused the object for its size (API-93).
+    pub fn is_too_large(&self) -> bool {
+        matches!(self.kind, StorageErrorKind::RequestTooLarge(_))
+    }
+}
+
 /// The kinds of [`StorageError`].
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageErrorKind {
@@ -432,6 +439,9 @@ pub enum StorageErrorKind {
     /// A bad request that only storage can detect: tokens, version strings (400).
     #[error("{0}")]
     BadRequest(String),
+    /// An object that the engine refuses for its size (API-93). Nothing was done.
+    #[error("{0}")]
+    RequestTooLarge(String),
     /// A key that breaks the rules of ST-2.
     #[error("{0}")]
     InvalidKey(String),

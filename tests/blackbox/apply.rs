@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Client, Daemon};
+use crate::servers::etcd::Cluster;
 
 const CONFIGMAP: &str = "/api/v1/namespaces/default/configmaps/a";
 
@@ -129,4 +130,47 @@ async fn managed_fields_are_tracked_and_can_be_reset() {
     let fields = json!({ "f:data": { ".": {}, "f:k": {}, "f:l": {} } });
     let before = ("before-first-apply".to_owned(), "Update".to_owned(), fields);
     assert_eq!(owners(&first), [owner("applier", "Apply", &["m"]), before]);
+}
+
+/// API-93, API-157: an object that etcd refuses for its size is stored without managedFields, but
+/// for one that is applied.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_too_large_for_etcd_is_stored_without_managed_fields_api_93() {
+    let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+    let cluster = starting.await.unwrap();
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    let daemon = Daemon::with(&[&servers]).await;
+    let client = daemon.client();
+    // With its managedFields it has 1.9 MB, of which etcd takes 1.5.
+    let data = |value: &str| -> Value {
+        let members = (0..60_000).map(|at| (format!("k{at:06}"), json!(value)));
+        Value::Object(members.collect())
+    };
+    let body = |data: Value| json!({ "metadata": { "name": "a" }, "data": data });
+    let path = format!("{CONFIGMAP}?fieldManager=one");
+    let create = Call::post("/api/v1/namespaces/default/configmaps", &body(data("a")));
+    let created = client.call(create).await.expect(201);
+    assert_eq!(owners(&created), []);
+    assert_eq!(client.call(Call::get(CONFIGMAP)).await.expect(200), created);
+
+    for write in [
+        Call::put(&path, &body(data("b"))),
+        Call::new("PATCH", &path).body(
+            "application/merge-patch+json",
+            json!({ "data": data("c") }).to_string(),
+        ),
+    ] {
+        client.call(Call::delete(CONFIGMAP)).await.expect(200);
+        let small = applied(&client, "one", &json!({ "a": "1" }), 201).await;
+        assert_eq!(owners(&small), [owner("one", "Apply", &["a"])]);
+        let written = client.call(write).await.expect(200);
+        assert_eq!(owners(&written), []);
+    }
+
+    client.call(Call::delete(CONFIGMAP)).await.expect(200);
+    let refused = client.call(apply("one", &data("a"))).await;
+    assert_eq!(refused.status.as_u16(), 500, "{}", refused.text());
+    let refused: Value = serde_json::from_str(&refused.text()).unwrap();
+    assert_eq!(refused["message"], "etcdserver: request is too large");
+    assert_eq!(refused.get("reason"), None);
 }

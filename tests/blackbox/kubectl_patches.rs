@@ -1,5 +1,5 @@
-//! What kubectl does by patches that change lists: apply, edit, set, patch, taint, rollout. In each
-//! version that the tests have (API-163, API-164, API-170 to API-177, API-196).
+//! What kubectl does by patches that change lists: apply, edit, set, patch, taint, rollout; and
+//! scale. In each version that the tests have (API-163, API-164, API-170 to API-177, API-196).
 
 use serde_json::Value;
 
@@ -147,6 +147,61 @@ async fn applies_at_the_server(kubectl: &Kubectl) {
     assert_eq!(shown(kubectl, IMAGES).await, "audit:1 till:4 log:1");
 }
 
+/// `kubectl scale` reads and writes Scales (API-223, API-309).
+async fn scales(kubectl: &Kubectl) {
+    let other = DEPLOYMENT.replace("name: till", "name: drawer");
+    kubectl.ok_with(&["create", "-f", "-"], &other).await;
+    let both = "jsonpath={.items[*].spec.replicas}";
+    let both = ["get", "deployments", "-o", both];
+
+    let scale = async |more: &[&str]| {
+        let arguments = [&["scale", "deployment/till"], more].concat();
+        kubectl.ok(&arguments).await
+    };
+    let scaled = scale(&["--replicas=3"]).await;
+    assert_eq!(scaled, "deployment.apps/till scaled\n");
+    scale(&["deployment/drawer", "--replicas=4"]).await;
+    assert_eq!(kubectl.ok(&both).await, "4 4");
+    scale(&["--current-replicas=4", "--replicas=5"]).await;
+    let version = shown(kubectl, "{.metadata.resourceVersion}").await;
+    let version = format!("--resource-version={version}");
+    scale(&[&version, "--replicas=6"]).await;
+    assert_eq!(kubectl.ok(&both).await, "4 6");
+
+    let refused = async |more: &[&str]| {
+        let arguments = [&["scale", "deployment/till", "--replicas=9"], more].concat();
+        kubectl.fails(&arguments).await
+    };
+    let stale = refused(&["--current-replicas=5"]).await;
+    assert!(
+        stale.contains("Expected replicas to be 5, was 6"),
+        "{stale}"
+    );
+    let stale = refused(&[&version]).await;
+    assert!(stale.contains("Expected resource version"), "{stale}");
+    let absent = ["scale", "deployment/safe", "--replicas=9"];
+    let absent = kubectl.fails(&absent).await;
+    let expected = "deployments.apps \"safe\" not found";
+    assert!(absent.contains(expected), "{absent}");
+    scale(&["--replicas=0", "--dry-run=server"]).await;
+    assert_eq!(kubectl.ok(&both).await, "4 6");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("till.yaml");
+    std::fs::write(&file, DEPLOYMENT).unwrap();
+    kubectl
+        .ok(&["scale", "-f", file.to_str().unwrap(), "--replicas=1"])
+        .await;
+    assert_eq!(kubectl.ok(&both).await, "4 1");
+    kubectl
+        .ok(&["scale", "deployments", "--all", "--replicas=0"])
+        .await;
+    assert_eq!(kubectl.ok(&both).await, "0 0");
+    kubectl
+        .ok(&["autoscale", "deployment", "till", "--max=4"])
+        .await;
+}
+
 async fn lists_are_patched(version: &'static str) {
     let daemon = Daemon::start().await;
     let Some(kubectl) = Kubectl::find(version, &daemon) else {
@@ -157,6 +212,7 @@ async fn lists_are_patched(version: &'static str) {
     changes_lists(&kubectl).await;
     marks_nodes(&kubectl).await;
     applies_at_the_server(&kubectl).await;
+    scales(&kubectl).await;
 }
 
 #[tokio::test]

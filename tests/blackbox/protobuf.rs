@@ -228,3 +228,32 @@ async fn objects_are_stored_as_protobuf_if_asked_kv_20_sf_6() {
     let after = client.call(Call::get(&path)).await.expect(200);
     assert_eq!(after, before);
 }
+
+/// API-223, API-158: a Scale has a type of its own in bodies and answers.
+#[tokio::test]
+async fn scales_are_protobuf_for_who_asks_api_223() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let set = json!({"metadata": {"name": "a"}, "spec": {
+        "replicas": 2, "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}},
+            "spec": {"containers": [{"name": "a", "image": "a"}]}}}});
+    client.call(Call::post(sets, &set)).await.expect(201);
+    let path = format!("{sets}/a/scale");
+    let mut scale = read(&get(&client, &path).await, 200);
+    assert_eq!(scale["kind"], "Scale");
+    assert_eq!(scale["spec"]["replicas"], 2);
+    assert_eq!(scale["status"], json!({"replicas": 0, "selector": "app=a"}));
+    assert_eq!(scale, client.call(Call::get(&path)).await.expect(200));
+
+    scale["spec"]["replicas"] = 0.into();
+    let put = Call::new("PUT", &path).header("accept", PROTOBUF);
+    let put = put.body(PROTOBUF, packed(&scale));
+    let put = read(&client.call(put).await, 200);
+    assert_eq!(put["spec"], json!({}));
+    let set = client.call(Call::get(&format!("{sets}/a"))).await;
+    let set = set.expect(200);
+    assert_eq!(set["spec"]["replicas"], 0);
+    assert_eq!(set["metadata"]["generation"], 2);
+}

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::conflicts::{refused, without};
 use super::entry::{
-    Entry, EntryError, Identity, Operation, read_entries, stored_entries, write_entries,
+    Entry, EntryError, Identity, Operation, read_entries, stored_entries, unreadable, write_entries,
 };
 use super::field_manager::{FieldManager, NEVER_OWNED, empty_object};
 use super::last_applied::{self, LAST_APPLIER};
@@ -237,12 +237,6 @@ fn owners(entries: &mut [Entry]) -> Result<Managers, EntryError> {
         Ok((entry.identity().key(), owned))
     });
     owners.collect()
-}
-
-fn unreadable(error: EntryError) -> Box<Status> {
-    Box::new(Status::unknown(format!(
-        "failed to decode managed fields: {error}"
-    )))
 }
 
 /// Kind and version of an object as refusals show them: `apps/v1, Kind=Deployment`.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::field_error::go_quote;
 use crate::field_set::FieldSet;
 use crate::object::Object;
+use crate::status::Status;
 
 /// How a manager came to own its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +104,13 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EntryError(String);
+
+/// The refusal of a write to an object whose entries can't be used: a plain 500.
+pub fn unreadable(error: EntryError) -> Box<Status> {
+    Box::new(Status::unknown(format!(
+        "failed to decode managed fields: {error}"
+    )))
+}
 
 impl Entry {
     /// A new entry. `api_version` is the version of the fields' names.

@@ -10,6 +10,7 @@ mod conflicts;
 mod entry;
 mod field_manager;
 mod last_applied;
+mod scale;
 mod times;
 mod updater;
 

@@ -8,6 +8,7 @@
 mod columns;
 mod conversion;
 mod path;
+mod scaling;
 mod strategy;
 mod verb;
 
@@ -18,6 +19,8 @@ use crate::schema::{self, ObjectType};
 pub use columns::{Cell, Column};
 pub use conversion::{ConversionStrategy, convert};
 pub use path::FieldPath;
+pub(crate) use scaling::REPLICAS;
+pub use scaling::Scaling;
 pub use strategy::{CreateStrategy, DeleteStrategy, UpdateStrategy};
 pub use verb::Verb;
 
@@ -78,7 +81,8 @@ pub enum DefaultPropagation {
     Unsupported,
 }
 
-/// A subresource: a path below an object that reads the object and changes a part of it.
+/// A subresource: a path below an object that reads the object and changes a part of it, or that
+/// shows a part in a kind of its own.
 #[derive(Clone)]
 pub struct Subresource {
     /// Its name in the path: `status`.
@@ -89,6 +93,18 @@ pub struct Subresource {
     pub update: UpdateStrategy,
     /// As [`ResourceDefinition::update_checks`], for updates through it.
     pub update_checks: &'static [UpdateCheck],
+    /// How it shows the object as a Scale, if it does. Updates of the object follow the rules of
+    /// the object itself then.
+    pub scaling: Option<Scaling>,
+}
+
+impl Subresource {
+    /// The kind of its requests and answers, as a subresource of this resource.
+    pub fn kind<'d>(&'d self, resource: &'d ResourceDefinition) -> &'d ResourceDefinition {
+        self.scaling
+            .as_ref()
+            .map_or(resource, |scaling| &scaling.kind)
+    }
 }
 
 /// A field for field selectors (http.md 6.3), in addition to `metadata.name` and

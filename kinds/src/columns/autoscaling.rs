@@ -32,6 +32,22 @@ pub fn horizontalpodautoscalers_v1() -> Vec<Column> {
     with_targets(Column::text("Targets", description, targets))
 }
 
+/// Scales. Unlike those of other kinds, the first column has no format.
+pub fn scales() -> Vec<Column> {
+    let desired = computed(|scale, _| integer(scale, &["spec", "replicas"]));
+    let available = computed(|scale, _| integer(scale, &["status", "replicas"]));
+    let name = Column {
+        format: String::new(),
+        ..Column::name()
+    };
+    vec![
+        name,
+        Column::integer("Desired", "Number of pods that are wanted.", desired),
+        Column::integer("Available", "Number of pods that there are.", available),
+        Column::age(),
+    ]
+}
+
 fn targets_v1(autoscaler: &Object) -> Vec<String> {
     let specs = annotated(autoscaler, "metrics", "target");
     let statuses = annotated(autoscaler, "current-metrics", "current");

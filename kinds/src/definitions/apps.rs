@@ -1,7 +1,8 @@
 //! `apps/v1`.
 
-use super::{generation, names, rules, status, typed, with_status};
+use super::{generation, names, rules, status, typed, with_scale, with_status};
 use crate::columns::apps as columns;
+use crate::validation::selectors::requirements_of_spec;
 use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
 /// A workload of the group.
@@ -33,31 +34,34 @@ pub fn daemonsets() -> ResourceDefinition {
 
 /// Deployments.
 pub fn deployments() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    let row = ResourceDefinition {
         short_names: names(&["deploy"]),
         // A status update can't change labels (http.md 6.2).
         subresources: vec![status(&["spec", "metadata.labels"])],
         generation: generation(&["spec", "metadata.annotations"]),
         columns: columns::deployments(),
         ..workload("apps.v1.Deployment", "deployments")
-    })
+    };
+    rules::applied(with_scale(row, requirements_of_spec))
 }
 
 /// ReplicaSets.
 pub fn replicasets() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    let row = ResourceDefinition {
         short_names: names(&["rs"]),
         columns: columns::replicasets(),
         ..workload("apps.v1.ReplicaSet", "replicasets")
-    })
+    };
+    rules::applied(with_scale(row, requirements_of_spec))
 }
 
 /// StatefulSets. Their names are the first part of the names of their pods.
 pub fn statefulsets() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    let row = ResourceDefinition {
         short_names: names(&["sts"]),
         name_rule: NameRule::DnsLabel,
         columns: columns::statefulsets(),
         ..workload("apps.v1.StatefulSet", "statefulsets")
-    })
+    };
+    rules::applied(with_scale(row, requirements_of_spec))
 }

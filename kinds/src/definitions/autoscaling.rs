@@ -1,4 +1,4 @@
-//! `autoscaling/v2` and `autoscaling/v1`.
+//! `autoscaling/v2` and `autoscaling/v1`, with the kind of the subresource `scale`.
 
 use super::{names, rules, typed, with_status};
 use crate::columns::autoscaling as columns;
@@ -37,5 +37,14 @@ pub fn horizontalpodautoscalers_v1() -> ResourceDefinition {
             from_hub: convert::v2_to_v1,
         },
         ..horizontalpodautoscalers("autoscaling.v1.HorizontalPodAutoscaler")
+    })
+}
+
+/// Scales, which are not stored: subresources of other objects show themselves as Scales (API-223).
+pub fn scales() -> ResourceDefinition {
+    rules::applied(ResourceDefinition {
+        verbs: Vec::new(),
+        columns: columns::scales(),
+        ..typed("autoscaling.v1.Scale", "autoscaling", "scales")
     })
 }

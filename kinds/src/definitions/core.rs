@@ -1,12 +1,13 @@
 //! The core group, `v1`.
 
-use super::{generation, names, part, rules, status, typed, with_status};
+use super::{generation, names, part, rules, status, typed, with_scale, with_status};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
 use crate::special::{
     limitranges, namespaces as namespace, pods as pod, serviceaccounts as account, volumes,
 };
 use crate::validation::core::validate_namespace_finalize_update;
+use crate::validation::selectors::labels_of_spec;
 use api::resource::{
     ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
     NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateCheck, UpdateStrategy,
@@ -293,7 +294,7 @@ pub fn podtemplates() -> ResourceDefinition {
 /// ReplicationControllers. Their keys have a short name (KV-2).
 pub fn replicationcontrollers() -> ResourceDefinition {
     let replicas = SelectableField::number("status.replicas", "status.replicas");
-    rules::applied(ResourceDefinition {
+    let row = ResourceDefinition {
         short_names: names(&["rc"]),
         categories: names(&["all"]),
         key_prefix: "controllers".to_owned(),
@@ -307,7 +308,8 @@ pub fn replicationcontrollers() -> ResourceDefinition {
             "core.v1.ReplicationController",
             "replicationcontrollers",
         ))
-    })
+    };
+    rules::applied(with_scale(row, labels_of_spec))
 }
 
 /// ResourceQuotas.

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use api::object::Object;
 use api::resource::{
-    FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Subresource, UpdateCheck,
-    UpdateStrategy, Verb,
+    FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Scaling, Subresource,
+    UpdateCheck, UpdateStrategy, Verb,
 };
 
 pub mod admissionregistration;
@@ -144,6 +145,7 @@ fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
         verbs: verbs.to_vec(),
         update,
         update_checks: &[UpdateCheck::Changes],
+        scaling: None,
     }
 }
 
@@ -185,6 +187,23 @@ fn with_bare_status(row: ResourceDefinition) -> ResourceDefinition {
         subresources: vec![status],
         ..with_status(row)
     }
+}
+
+/// Adds the subresource `scale` (API-223). The function tells the selector of the pods as text.
+fn with_scale(row: ResourceDefinition, selector: fn(&Object) -> String) -> ResourceDefinition {
+    let verbs = [Verb::Get, Verb::Patch, Verb::Update];
+    let mut row = row;
+    let scale = Subresource {
+        scaling: Some(Scaling {
+            kind: Arc::new(autoscaling::scales()),
+            replicas: "spec.replicas".into(),
+            current_replicas: "status.replicas".into(),
+            selector,
+        }),
+        ..part("scale", &verbs, UpdateStrategy::default())
+    };
+    row.subresources.insert(0, scale);
+    row
 }
 
 /// Converts a list of names.

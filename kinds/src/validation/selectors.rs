@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use api::field::Field;
 use api::field_error::FieldError;
 use api::names;
+use api::object::Object;
 use serde_json::Value;
 
 use super::Faults;
@@ -157,6 +158,22 @@ pub fn format_label_selector(selector: &Field<'_>) -> String {
         text if text.is_empty() => "<none>".to_owned(),
         text => text,
     }
+}
+
+/// The requirements of the selector in an object's spec.
+pub fn requirements_of_spec(object: &Object) -> String {
+    requirements_text(&Field::of(object, "spec").member("selector"))
+}
+
+/// The labels in an object's spec that its pods have, in order: `a=b,c=d`.
+pub fn labels_of_spec(object: &Object) -> String {
+    let spec = Field::of(object, "spec");
+    let selector = spec.member("selector");
+    let labels: Vec<String> = selector
+        .entries()
+        .map(|(key, value)| format!("{key}={}", value.text()))
+        .collect();
+    labels.join(",")
 }
 
 /// The requirements of a selector in order of their keys: `a=b,c in (d,e),!f`.

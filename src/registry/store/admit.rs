@@ -8,7 +8,7 @@ use crate::admission::{Attributes, Operation};
 use crate::api::managed_fields;
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
-use crate::api::resource::Subresource;
+use crate::api::resource::{Scaling, Subresource};
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 
@@ -21,6 +21,13 @@ pub(super) struct Request<'r> {
     pub namespace: Option<&'r str>,
     /// The subresource of the URL.
     pub subresource: Option<&'r Subresource>,
+}
+
+impl<'r> Request<'r> {
+    /// How the subresource shows objects as Scales, if it does.
+    pub(super) fn scaling(&self) -> Option<&'r Scaling> {
+        self.subresource.and_then(|part| part.scaling.as_ref())
+    }
 }
 
 impl RegistryStore {

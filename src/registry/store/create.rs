@@ -54,7 +54,7 @@ impl RegistryStore {
             subresource: None,
         };
         deduplicate(&mut object, context);
-        self.take_in(&mut object, None, &request);
+        self.take_in(&mut object, &request);
         self.admit(&request, options, &mut object, None).await?;
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();

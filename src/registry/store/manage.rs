@@ -51,18 +51,12 @@ fn excluding(resets: &[Names]) -> Option<Filter> {
 }
 
 impl RegistryStore {
-    /// Fills in what the writer of an object left out, says who owns what of it, and converts it
-    /// into the version of the hub (http.md 7, 4.6). The live object, if there is one, has the
-    /// version of this store.
-    pub(super) fn take_in(
-        &self,
-        object: &mut Object,
-        live: Option<&Object>,
-        request: &Request<'_>,
-    ) {
+    /// Fills in what the writer of a new object left out, says who owns what of it, and converts it
+    /// into the version of the hub (http.md 7, 4.6).
+    pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) {
         fill_in(object, self.definition());
         let manager = &request.context.manager;
-        self.field_manager(request).update(live, object, manager);
+        self.field_manager(request).update(None, object, manager);
         self.convert_to_hub(object);
     }
 

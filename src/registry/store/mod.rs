@@ -32,6 +32,7 @@ mod create;
 mod delete;
 mod manage;
 mod read;
+mod scale;
 mod update;
 
 pub use delete::{Answer, Deletion};

@@ -9,11 +9,11 @@ use futures_util::future::{BoxFuture, FutureExt};
 use super::admit::Request;
 use super::create::SYSTEM_FIELDS;
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
-use crate::api::managed_fields::{Application, keep_times};
+use crate::api::managed_fields::{Application, FieldManager, keep_times};
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
-use crate::api::resource::Subresource;
+use crate::api::resource::{ResourceDefinition, Subresource};
 use crate::api::status::Status;
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -60,14 +60,15 @@ impl RegistryStore {
             key: &key,
             source: &source,
             options,
+            forgets_managers: false,
             creation: None,
             released: None,
         };
-        let update = UpdateRequest {
+        let update = || UpdateRequest {
             key: key.clone(),
             ignore_not_found: true,
             preconditions: Preconditions {
-                uid,
+                uid: uid.clone(),
                 resource_version: None,
             },
             suggestion: None,
@@ -84,10 +85,14 @@ impl RegistryStore {
             },
             origin: context.origin(),
         };
-        let outcome = self
-            .target(options.dry_run)
-            .guaranteed_update(update, &mut updating)
-            .await;
+        let target = self.target(options.dry_run);
+        let mut outcome = target.guaranteed_update(update(), &mut updating).await;
+        let is_applied = matches!(source, UpdateSource::Apply(_));
+        if !is_applied && matches!(&outcome, Err(error) if error.is_too_large()) {
+            // It is tried once more without what it can do without (API-93, API-157).
+            updating.forgets_managers = true;
+            outcome = target.guaranteed_update(update(), &mut updating).await;
+        }
         let Updating {
             creation, released, ..
         } = updating;
@@ -189,6 +194,8 @@ struct Updating<'u> {
     key: &'u str,
     source: &'u UpdateSource,
     options: &'u WriteOptions,
+    /// Whether the object is stored without managedFields.
+    forgets_managers: bool,
     /// Set while the last attempt creates the object.
     creation: Option<Arc<PendingCreate>>,
     /// Set when the last attempt ends in a deletion.
@@ -203,7 +210,7 @@ impl UpdateFunction for Updating<'_> {
         async move {
             self.creation = None;
             self.released = None;
-            let object = match current.object {
+            let mut object = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
                     let stored = self.store.tree(&cached)?;
@@ -216,6 +223,9 @@ impl UpdateFunction for Updating<'_> {
                     object
                 }
             };
+            if self.forgets_managers {
+                object.metadata_mut().remove("managedFields");
+            }
             let hold = self.creation.clone().map(|creation| creation as Hold);
             Ok(WriteDecision::Write(Updated {
                 object,
@@ -266,14 +276,15 @@ impl Updating<'_> {
         }
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
-        store.take_in(&mut object, None, &self.request);
+        store.take_in(&mut object, &self.request);
         Ok(object)
     }
 
     /// The first content of an object that is applied (API-152).
     fn first_applied(&self, applied: &Object) -> Result<Object, Box<Status>> {
         let definition = self.store.definition();
-        let mut object = self.applied(applied, None)?;
+        let manager = self.store.field_manager(&self.request);
+        let mut object = self.applied(&manager, applied, None)?;
         if !object.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was \
@@ -282,31 +293,35 @@ impl Updating<'_> {
             );
             return Err(Box::new(Status::conflict(definition, self.name, &why)));
         }
-        self.accept_applied(&mut object)?;
+        self.check_identity(&mut object)?;
+        self.store.convert_to_hub(&mut object);
         for field in SYSTEM_FIELDS {
             object.metadata_mut().remove(field);
         }
         Ok(object)
     }
 
-    /// The current object with what is applied, in the version of the store.
-    fn applied(&self, applied: &Object, live: Option<&Object>) -> Result<Object, Box<Status>> {
+    /// The live object with what is applied. Both have the kind of the manager.
+    fn applied(
+        &self,
+        manager: &FieldManager<'_>,
+        applied: &Object,
+        live: Option<&Object>,
+    ) -> Result<Object, Box<Status>> {
         let application = Application {
             object: applied,
             manager: &self.request.context.manager,
             force: self.options.force,
         };
-        let definition = self.store.definition();
-        let manager = self.store.field_manager(&self.request);
-        manager.apply(live, application, |object| fill_in(object, definition))
+        manager.apply(live, application, |object| {
+            fill_in(object, manager.definition);
+        })
     }
 
-    /// Checks what came of applying, and converts it into the version of the hub.
-    fn accept_applied(&self, object: &mut Object) -> Result<(), Box<Status>> {
-        self.store
-            .check_identity(object, self.request.namespace, self.name)?;
-        self.store.convert_to_hub(object);
-        Ok(())
+    /// Checks that what was made still names the object in the URL.
+    fn check_identity(&self, object: &mut Object) -> Result<(), Box<Status>> {
+        let Request { namespace, .. } = self.request;
+        self.store.check_identity(object, namespace, self.name)
     }
 
     async fn change(&self, cached: &CachedObject, stored: &Object) -> Result<Object, Box<Status>> {
@@ -316,7 +331,9 @@ impl Updating<'_> {
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
         self.check_version(&object, cached)?;
+        // A Scale changes its object by the rules of the object itself.
         let part = self.request.subresource;
+        let part = part.filter(|part| part.scaling.is_none());
         let strategy = &store.strategy;
         strategy.prepare_update(&mut object, stored, part, clock::now())?;
         keep_times(&mut object, stored);
@@ -330,19 +347,39 @@ impl Updating<'_> {
     fn changed(&self, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
         let live = store.in_version(stored);
-        if let UpdateSource::Apply(applied) = self.source {
-            let mut object = self.applied(applied, Some(&live))?;
-            self.accept_applied(&mut object)?;
-            return Ok(object);
-        }
-        let mut object = self.wanted(&live)?;
-        store.take_in(&mut object, Some(&live), &self.request);
+        let manager = store.field_manager(&self.request);
+        let mut object = match self.request.scaling() {
+            None => self.requested(&manager, &live)?,
+            Some(scaling) => {
+                let scale = manager.scale_of(&live, scaling)?;
+                let scale = self.requested(&manager.of_scales(scaling), &scale)?;
+                store.scaled(&manager, scaling, &scale, live.into_owned())?
+            }
+        };
+        store.convert_to_hub(&mut object);
         Ok(object)
     }
 
-    /// The requested content, based on the current object. Both have the version of the store.
-    fn wanted(&self, stored: &Object) -> Result<Object, Box<Status>> {
-        let definition = self.store.definition();
+    /// What the request makes of a live object, with its managedFields. Both have the kind of the
+    /// manager.
+    fn requested(&self, manager: &FieldManager<'_>, live: &Object) -> Result<Object, Box<Status>> {
+        if let UpdateSource::Apply(applied) = self.source {
+            let mut object = self.applied(manager, applied, Some(live))?;
+            self.check_identity(&mut object)?;
+            return Ok(object);
+        }
+        let mut object = self.wanted(manager.definition, live)?;
+        fill_in(&mut object, manager.definition);
+        manager.update(Some(live), &mut object, &self.request.context.manager);
+        Ok(object)
+    }
+
+    /// The requested content, based on the current object of this kind.
+    fn wanted(
+        &self,
+        definition: &ResourceDefinition,
+        stored: &Object,
+    ) -> Result<Object, Box<Status>> {
         let patch = match self.source {
             UpdateSource::Replace(object) | UpdateSource::Apply(object) => {
                 return Ok(object.clone());
@@ -370,8 +407,7 @@ impl Updating<'_> {
                 &why,
             )));
         }
-        self.store
-            .check_identity(&mut object, self.request.namespace, self.name)?;
+        self.check_identity(&mut object)?;
         Ok(object)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::schemas;
-use crate::api::resource::{ResourceDefinition, Verb};
+use crate::api::resource::{ResourceDefinition, Subresource, Verb};
 use crate::server::negotiation::{self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 
 /// A path with its operations.
@@ -34,8 +34,8 @@ pub(super) struct Operation<'d> {
     pub body: Option<(&'static [&'static str], Option<String>)>,
     /// Status code and schema of the response.
     pub answers: (u16, String),
-    /// The resource of the operation.
-    pub definition: &'d ResourceDefinition,
+    /// The kind that it is about.
+    pub kind: &'d ResourceDefinition,
 }
 
 /// A parameter of a path or a query.
@@ -178,8 +178,7 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
             parameters: above,
             operations: with_verbs(
                 definition,
-                &definition.verbs,
-                "",
+                None,
                 &[Verb::List, Verb::Create, Verb::DeleteCollection],
             ),
         },
@@ -188,14 +187,13 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
             parameters: named.clone(),
             operations: with_verbs(
                 definition,
-                &definition.verbs,
-                "",
+                None,
                 &[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete],
             ),
         },
     ];
     if definition.is_namespaced() {
-        let mut everywhere = with_verbs(definition, &definition.verbs, "", &[Verb::List]);
+        let mut everywhere = with_verbs(definition, None, &[Verb::List]);
         for operation in &mut everywhere {
             let Naming {
                 group,
@@ -217,8 +215,7 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
             parameters: named.clone(),
             operations: with_verbs(
                 definition,
-                &subresource.verbs,
-                &subresource.name,
+                Some(subresource),
                 &[Verb::Get, Verb::Update, Verb::Patch],
             ),
         });
@@ -228,10 +225,10 @@ pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
 
 fn with_verbs<'d>(
     definition: &'d ResourceDefinition,
-    verbs: &[Verb],
-    subresource: &str,
+    subresource: Option<&'d Subresource>,
     wanted: &[Verb],
 ) -> Vec<Operation<'d>> {
+    let verbs = subresource.map_or(&definition.verbs, |part| &part.verbs);
     let wanted = wanted.iter().filter(|verb| verbs.contains(verb));
     wanted
         .filter_map(|verb| operation(definition, *verb, subresource))
@@ -272,9 +269,11 @@ fn capitalized(text: &str) -> String {
 fn operation<'d>(
     definition: &'d ResourceDefinition,
     verb: Verb,
-    subresource: &str,
+    subresource: Option<&'d Subresource>,
 ) -> Option<Operation<'d>> {
-    let one = || schemas::name(definition);
+    let kind_of_bodies = subresource.map_or(definition, |part| part.kind(definition));
+    let subresource = subresource.map_or("", |part| &part.name);
+    let one = || schemas::name(kind_of_bodies);
     let status = || schemas::meta_name("Status");
     let options = Some(schemas::meta_name("DeleteOptions"));
     let (method, prefix, action) = match verb {
@@ -320,7 +319,7 @@ fn operation<'d>(
         parameters,
         body,
         answers,
-        definition,
+        kind: kind_of_bodies,
     })
 }
 

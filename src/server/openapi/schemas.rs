@@ -200,6 +200,11 @@ pub(super) fn all<'d>(
             let list = definition.object_type.list();
             list.into_iter().chain([id]).for_each(|id| add(schema, id));
         }
+        for part in &definition.subresources {
+            if let Some((schema, id)) = known(part.kind(definition)) {
+                add(schema, id);
+            }
+        }
     }
     for definition in definitions
         .iter()

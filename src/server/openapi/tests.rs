@@ -158,6 +158,33 @@ fn operations_are_named_as_kubernetes_names_them_api_46() {
     assert_eq!(patch["x-kubernetes-action"], "patch");
 }
 
+/// API-45, API-223: operations of a subresource with a kind of its own are about that kind, whose
+/// schema comes along.
+#[test]
+fn operations_of_scales_are_about_scales_api_45() {
+    let apps = v3("apis/apps/v1");
+    let path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale";
+    let put = &apps["paths"][path]["put"];
+    let id = "replaceAppsV1NamespacedDeploymentScale";
+    assert_eq!(put["operationId"], id);
+    assert_eq!(
+        put["description"],
+        "replace scale of the specified Deployment"
+    );
+    let kind = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+    assert_eq!(put["x-kubernetes-group-version-kind"], kind);
+    let body = &put["requestBody"]["content"]["application/json"]["schema"];
+    let scale = "io.k8s.api.autoscaling.v1.Scale";
+    let reference = json!({"$ref": format!("#/components/schemas/{scale}")});
+    assert_eq!(body, &reference);
+    let answer = &put["responses"]["200"]["content"]["application/json"]["schema"];
+    assert_eq!(answer, &reference);
+    let schemas = &apps["components"]["schemas"];
+    assert!(schemas[scale].is_object());
+    // It has no lists.
+    assert!(schemas[format!("{scale}List")].is_null());
+}
+
 #[test]
 fn the_protobuf_form_says_the_same_api_39() {
     for accept in [PROTOBUF, PROTOBUF_OLD] {

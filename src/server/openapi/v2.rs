@@ -115,6 +115,6 @@ fn written(operation: &Operation<'_>) -> Value {
             "401": {"description": "The credentials are wrong."},
         },
         "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": operation.definition.group_version_kind(),
+        "x-kubernetes-group-version-kind": operation.kind.group_version_kind(),
     })
 }

@@ -113,7 +113,7 @@ fn written(operation: &Operation<'_>) -> Value {
             "401": {"description": "The credentials are wrong."},
         },
         "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": operation.definition.group_version_kind(),
+        "x-kubernetes-group-version-kind": operation.kind.group_version_kind(),
     });
     if let Some((media_types, schema)) = &operation.body {
         let schema = schema

@@ -32,6 +32,7 @@ use super::{
 };
 use crate::api::object::Object;
 
+mod create;
 mod decoder;
 mod delete;
 mod history;
@@ -180,7 +181,7 @@ impl Underlying {
                 StorageErrorKind::Unavailable(error.to_string(), 2)
             }
             EngineError::Closed => StorageErrorKind::Unavailable(error.to_string(), 1),
-            EngineError::TooLarge(_) => StorageErrorKind::BadRequest(error.to_string()),
+            EngineError::TooLarge(text) => StorageErrorKind::RequestTooLarge(text),
             EngineError::Corrupt(_) => StorageErrorKind::Internal(error.to_string()),
         };
         self.fault(key, kind)
@@ -392,36 +393,6 @@ impl Underlying {
             self.fault(&key.to_text(), kind)
         })?;
         Ok(PreparedObject::new(codec.definition().clone(), object))
-    }
-
-    async fn create_object(
-        &self,
-        key: &str,
-        object: Object,
-        ttl: Option<u64>,
-        origin: Origin,
-    ) -> Result<Arc<CachedObject>, StorageError> {
-        let key = self.keys.object(key)?;
-        if object
-            .resource_version()
-            .parse::<u64>()
-            .is_ok_and(|version| version != 0)
-        {
-            return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
-        }
-        let plain = Bytes::from(self.decoder.codec.encode(&object));
-        let prepared = self.prepare(&key, &plain)?;
-        let put = PutRequest {
-            expect: Expect::Absent,
-            plain,
-            prepared: prepared.clone(),
-            ttl,
-        };
-        match self.put("create", &key, put, &origin).await? {
-            Outcome::Committed(event) => Ok(prepared.stored_at(event.revision)),
-            // Any value counts as existing, readable or not.
-            Outcome::Refused { .. } => Err(self.fault(&key.to_text(), StorageErrorKind::KeyExists)),
-        }
     }
 
     async fn get_object(

@@ -66,6 +66,13 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         },
     ),
     (
+        "autoscaling.v1.Scale",
+        Rules {
+            create: Some(validation::autoscaling::validate_scale),
+            ..NONE
+        },
+    ),
+    (
         "autoscaling.v2.HorizontalPodAutoscaler",
         Rules {
             defaults: Some(defaults::autoscaling::horizontalpodautoscaler),

@@ -71,11 +71,11 @@ impl RestStorage for Other {
     }
 
     fn getter(&self) -> Option<&dyn Getter> {
-        self.is("scale").map(|other| other as _)
+        self.is("sizing").map(|other| other as _)
     }
 
     fn updater(&self) -> Option<&dyn Updater> {
-        self.is("scale").map(|other| other as _)
+        self.is("sizing").map(|other| other as _)
     }
 
     fn named_creater(&self) -> Option<&dyn NamedCreater> {
@@ -150,8 +150,8 @@ async fn service_with_others() -> Service {
     let others = [
         Other::new(
             apps::deployments(),
-            "scale",
-            &["autoscaling", "v1", "Scale"],
+            "sizing",
+            &["autoscaling", "v1", "Sizing"],
         ),
         Other::new(core::pods(), "eviction", &["policy", "v1", "Eviction"]),
         Other::new(core::pods(), "proxy", &["", "v1", "PodProxyOptions"]),
@@ -162,28 +162,28 @@ async fn service_with_others() -> Service {
     over(stored, InFlightLimits::default())
 }
 
-const SCALE: &str = "/apis/apps/v1/namespaces/d/deployments/web/scale";
+const SIZING: &str = "/apis/apps/v1/namespaces/d/deployments/web/sizing";
 const POD: &str = "/api/v1/namespaces/d/pods/web";
 
 #[test]
 fn a_subresource_has_kinds_and_verbs_of_its_own() {
     run(async {
         let service = service_with_others().await;
-        let got = call(&service, "GET", SCALE, "").await;
+        let got = call(&service, "GET", SIZING, "").await;
         assert_eq!(
             (got.code, got.json()["kind"].as_str()),
-            (200, Some("Scale"))
+            (200, Some("Sizing"))
         );
-        let body = r#"{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"web"},
+        let body = r#"{"kind":"Sizing","apiVersion":"autoscaling/v1","metadata":{"name":"web"},
             "spec":{"replicas":3}}"#;
-        let put = call(&service, "PUT", SCALE, body).await;
+        let put = call(&service, "PUT", SIZING, body).await;
         assert_eq!(put.code, 200, "{}", put.text);
         assert_eq!(put.json()["spec"]["replicas"], 3);
         // A body of the parent's kind is refused.
         let body = r#"{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web"}}"#;
-        assert_eq!(call(&service, "PUT", SCALE, body).await.code, 400);
+        assert_eq!(call(&service, "PUT", SIZING, body).await.code, 400);
         for method in ["PATCH", "DELETE", "POST"] {
-            let refused = call(&service, method, SCALE, "{}").await;
+            let refused = call(&service, method, SIZING, "{}").await;
             assert_eq!(refused.code, 405, "{method}: {}", refused.text);
         }
         // The parent's own paths are unchanged.
@@ -242,11 +242,11 @@ fn discovery_shows_what_stands_behind_each_path() {
             found.expect("it is shown")
         };
         let expected = json!({
-            "name": "deployments/scale", "singularName": "", "namespaced": true,
-            "group": "autoscaling", "version": "v1", "kind": "Scale",
+            "name": "deployments/sizing", "singularName": "", "namespaced": true,
+            "group": "autoscaling", "version": "v1", "kind": "Sizing",
             "verbs": ["get", "update"],
         });
-        assert_eq!(entry("/apis/apps/v1", "deployments/scale").await, expected);
+        assert_eq!(entry("/apis/apps/v1", "deployments/sizing").await, expected);
         let proxy = entry("/api/v1", "pods/proxy").await;
         assert_eq!(proxy["verbs"], json!(["create", "get"]));
         let eviction = entry("/api/v1", "pods/eviction").await;

@@ -1,0 +1,136 @@
+//! Who owns the replicas of an object, as managedFields of its Scale (API-180).
+
+use std::sync::LazyLock;
+
+use super::entry::{Entry, EntryError, read_entries, stored_entries, unreadable, write_entries};
+use super::field_manager::FieldManager;
+use crate::field_set::{FieldPath, FieldSet, Filter, PathElement};
+use crate::object::Object;
+use crate::resource::{REPLICAS, Scaling};
+use crate::status::Status;
+
+/// What the owners of replicas own of a Scale.
+static OF_SCALE: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of([&*FieldPath::of(&REPLICAS)]));
+
+/// The only field that counts when a Scale is written.
+static COUNTED: LazyLock<Filter> = LazyLock::new(|| {
+    let path = REPLICAS.map(|name| Some(PathElement::Field(name.into())));
+    Filter::Include(vec![path.into()])
+});
+
+impl<'m> FieldManager<'m> {
+    /// The manager of the Scales of the objects. They have one version.
+    pub fn of_scales(&self, scaling: &'m Scaling) -> FieldManager<'m> {
+        FieldManager {
+            definition: &scaling.kind,
+            versions: &[],
+            filter: Some(&COUNTED),
+            ..*self
+        }
+    }
+
+    /// The Scale of an object. Its managers are those who own the object's replicas.
+    ///
+    /// # Errors
+    /// A plain 500 for managedFields that can't be read.
+    pub fn scale_of(&self, object: &Object, scaling: &Scaling) -> Result<Object, Box<Status>> {
+        let mut scale = scaling.scale_of(object);
+        let owners = self.owners_of_replicas(object, &scale.api_version().to_owned());
+        if let Some(list) = write_entries(owners.map_err(unreadable)?) {
+            let metadata = scale.metadata_mut();
+            metadata.insert("managedFields".to_owned(), list);
+        }
+        Ok(scale)
+    }
+
+    /// Writes what a Scale says into its object, and who owns the replicas then.
+    ///
+    /// # Errors
+    /// A plain 500 for managedFields that can't be read.
+    pub fn write_scale(
+        &self,
+        scale: &Object,
+        scaling: &Scaling,
+        object: &mut Object,
+    ) -> Result<(), Box<Status>> {
+        let entries = self
+            .entries_with_owners(object, scale)
+            .map_err(unreadable)?;
+        scaling.write(scale, object);
+        let metadata = object.metadata_mut();
+        match write_entries(entries) {
+            Some(list) => _ = metadata.insert("managedFields".to_owned(), list),
+            None => _ = metadata.remove("managedFields"),
+        }
+        Ok(())
+    }
+
+    fn owners_of_replicas(
+        &self,
+        object: &Object,
+        api_version: &str,
+    ) -> Result<Vec<Entry>, EntryError> {
+        let stored = stored_entries(object);
+        let mut owners = Vec::new();
+        for mut entry in read_entries(stored.to_vec(), stored)? {
+            let path = self.replicas(entry.api_version());
+            if let Some(path) = path
+                && entry.fields()?.has(&path)
+            {
+                entry.own(OF_SCALE.clone(), api_version);
+                owners.push(entry);
+            }
+        }
+        Ok(owners)
+    }
+
+    /// The entries of an object whose Scale has these owners. Whoever is not among them loses the
+    /// replicas. An owner gets an entry without a time. That an updater has several versions of its
+    /// name, so that its entry of other fields stays beside it, is as Kubernetes does it.
+    fn entries_with_owners(
+        &self,
+        object: &Object,
+        scale: &Object,
+    ) -> Result<Vec<Entry>, EntryError> {
+        let owners = read_entries(stored_entries(scale).to_vec(), &[])?;
+        let own_version = self.definition.api_version();
+        let stored = stored_entries(object);
+        let mut entries = Vec::new();
+        let mut are_there = Vec::new();
+        for mut entry in read_entries(stored.to_vec(), stored)? {
+            let Some(path) = self.replicas(entry.api_version()) else {
+                // An entry of a version that is not known is forgotten.
+                continue;
+            };
+            if entry.fields()?.has(&path) {
+                let identity = entry.identity();
+                if owners.iter().any(|owner| owner.is(&identity)) {
+                    are_there.push(identity);
+                } else {
+                    let others = entry.fields()?.difference(&FieldSet::of([&*path]));
+                    entry.set_fields(others);
+                }
+            }
+            entries.push(entry);
+        }
+        entries.retain(|entry| !entry.is_empty());
+        let replicas = self.replicas(&own_version).unwrap_or_default();
+        for owner in owners.iter().filter(|owner| !owner.is_empty()) {
+            let identity = owner.identity();
+            if !are_there.contains(&identity) {
+                let fields = FieldSet::of([&*replicas]);
+                entries.retain(|entry| !entry.is(&identity));
+                entries.push(Entry::new(&identity, &own_version, fields));
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Where objects of a version have the number of replicas that are wanted.
+    fn replicas(&self, api_version: &str) -> Option<FieldPath> {
+        let definition = self.version(api_version)?;
+        let scaling = definition.subresource(self.subresource)?.scaling.as_ref()?;
+        let names: Vec<&str> = scaling.replicas.iter().map(String::as_str).collect();
+        Some(FieldPath::of(&names))
+    }
+}
