@@ -231,7 +231,7 @@ mod tests {
         }) else {
             panic!("an object");
         };
-        let object = Object(members);
+        let object = Object::of(members);
         let spec = Field::of(&object, "spec");
         assert_eq!(spec.member("replicas").int(), Some(2));
         let ports = spec.member("ports");

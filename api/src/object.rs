@@ -1,14 +1,72 @@
 //! A Kubernetes object as a JSON tree, with access to its metadata.
 
+use std::fmt;
+use std::sync::Arc;
+
 use jiff::Timestamp;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+/// The member of `metadata` that is kept as text.
+const MANAGED_FIELDS: &str = "managedFields";
 
 /// A JSON document that is an object. The order of members is not kept, because encoding sorts
 /// them.
+///
+/// What the server keeps in `metadata.managedFields` is about half of an object, and most writes
+/// only hand it on. So it is kept as text beside the tree. In the tree `metadata.managedFields` is
+/// what a client has sent.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(pub Map<String, Value>);
+pub struct Object(pub Map<String, Value>, Option<Arc<str>>);
 
 impl Object {
+    /// The object with these members.
+    pub fn of(members: Map<String, Value>) -> Object {
+        Object(members, None)
+    }
+
+    /// Reads an object that the server has written. Its managedFields stay text.
+    ///
+    /// # Errors
+    /// Text that is no JSON object, or has none as `metadata`.
+    pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_slice(text);
+        let object = deserializer.deserialize_map(Members { is_metadata: false })?;
+        deserializer.end()?;
+        Ok(object)
+    }
+
+    /// The whole document, with the managedFields that the server keeps where clients see them.
+    pub fn into_document(mut self) -> Map<String, Value> {
+        let kept = self.1.take();
+        // It was read as JSON, or written by this server.
+        let kept = kept.and_then(|text| serde_json::from_str(&text).ok());
+        if let Some(kept) = kept {
+            let metadata = self.metadata_mut();
+            metadata.insert(MANAGED_FIELDS.to_owned(), kept);
+        }
+        self.0
+    }
+
+    /// The managedFields that the server keeps: the JSON text of a list with entries.
+    pub fn managed_fields(&self) -> Option<&str> {
+        self.1.as_deref()
+    }
+
+    /// Sets the managedFields that the server keeps, and removes what a client has sent.
+    pub fn set_managed_fields(&mut self, text: Option<Arc<str>>) {
+        if let Some(Value::Object(metadata)) = self.0.get_mut("metadata") {
+            metadata.remove(MANAGED_FIELDS);
+        }
+        self.1 = text;
+    }
+
+    /// The managedFields that the server keeps, to be set in another object.
+    pub fn shared_managed_fields(&self) -> Option<Arc<str>> {
+        self.1.clone()
+    }
+
     /// `kind`, empty when absent.
     pub fn kind(&self) -> &str {
         self.text(&["kind"])
@@ -152,4 +210,43 @@ pub fn remove(object: &mut Object, path: &[impl AsRef<str>]) {
         members = inner;
     }
     members.remove(last.as_ref());
+}
+
+/// Reads the members of an object, or of its `metadata`.
+struct Members {
+    is_metadata: bool,
+}
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        let mut object = Object::default();
+        while let Some(name) = map.next_key::<String>()? {
+            if self.is_metadata && name == MANAGED_FIELDS {
+                let kept = map.next_value::<&RawValue>()?.get();
+                let is_kept = !matches!(kept, "null" | "[]");
+                object.1 = is_kept.then(|| kept.into());
+            } else if !self.is_metadata && name == "metadata" {
+                let metadata = map.next_value_seed(Members { is_metadata: true })?;
+                object.1 = metadata.1;
+                object.0.insert(name, Value::Object(metadata.0));
+            } else {
+                object.0.insert(name, map.next_value()?);
+            }
+        }
+        Ok(object)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Members {
+    type Value = Object;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
+        deserializer.deserialize_map(self)
+    }
 }

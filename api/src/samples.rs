@@ -109,5 +109,5 @@ pub(crate) fn events() -> ResourceDefinition {
 
 /// The object in a JSON text.
 pub(crate) fn object(json: &str) -> Object {
-    Object(serde_json::from_str(json).unwrap())
+    Object::of(serde_json::from_str(json).unwrap())
 }

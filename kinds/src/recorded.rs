@@ -19,7 +19,7 @@ pub struct Functions {
 }
 
 fn object(value: &Value, defaults: Option<fn(&mut Object)>) -> Object {
-    let mut object = Object(value.as_object().expect("an object").clone());
+    let mut object = Object::of(value.as_object().expect("an object").clone());
     if let Some(defaults) = defaults {
         defaults(&mut object);
         let once = object.clone();

@@ -157,7 +157,7 @@ proptest! {
     fn any_schema_is_checked_without_a_panic(schema in schema(4)) {
         let row = customresourcedefinitions();
         // Members of other types are refused by the decoder, or are checked all the same.
-        let body = Object(definition(&schema).as_object().unwrap().clone());
+        let body = Object::of(definition(&schema).as_object().unwrap().clone());
         let mut bodies = vec![body];
         bodies.extend(decoded(&schema).ok());
         for mut body in bodies {

@@ -34,7 +34,7 @@ async fn ensure(store: &RegistryStore, name: &str) -> Result<bool, Box<Status>> 
         Err(status) if status.code == 404 => {}
         Err(status) => return Err(status),
     }
-    let mut namespace = Object(Map::new());
+    let mut namespace = Object::of(Map::new());
     namespace.set_type("Namespace", "v1");
     namespace
         .0

@@ -450,7 +450,7 @@ pub fn with_node(mut pod: Object, node: &str) -> Object {
 
 pub fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("{other} is no object"),
     }
 }

@@ -75,7 +75,7 @@ pub fn decode_object(
         BodyFormat::Yaml => unrecognized(&why),
     })?;
     let mut object = match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         // An empty document is an empty object.
         Value::Null => Object::default(),
         other => {

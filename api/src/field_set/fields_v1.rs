@@ -42,8 +42,15 @@ impl FieldSet {
     /// The text of FieldsV1, byte for byte as Kubernetes writes it.
     pub fn to_fields_v1(&self) -> String {
         let mut text = String::with_capacity(64 * self.nodes.len());
-        write_set(self, false, &mut text);
+        self.write_fields_v1(&mut text);
         text
+    }
+}
+
+impl FieldSet {
+    /// Writes the text of FieldsV1 behind another.
+    pub(crate) fn write_fields_v1(&self, text: &mut String) {
+        write_set(self, false, text);
     }
 }
 
@@ -107,7 +114,7 @@ fn element(name: &str) -> Result<Option<PathElement>, FieldsV1Error> {
     Ok(Some(element))
 }
 
-fn write_set(set: &FieldSet, is_member: bool, text: &mut String) {
+pub(crate) fn write_set(set: &FieldSet, is_member: bool, text: &mut String) {
     text.push('{');
     let mut is_first = true;
     if is_member && !set.is_empty() {
@@ -127,7 +134,7 @@ fn write_set(set: &FieldSet, is_member: bool, text: &mut String) {
 }
 
 /// The name of a member, as a JSON text.
-fn write_name(element: &PathElement, text: &mut String) {
+pub(crate) fn write_name(element: &PathElement, text: &mut String) {
     text.push('"');
     match element {
         PathElement::Field(name) => {
@@ -161,6 +168,12 @@ fn write_name(element: &PathElement, text: &mut String) {
 /// The inside of a JSON text. Unlike serde_json, Kubernetes has no short escapes but those of lines
 /// and tabs.
 fn escape(raw: &str, text: &mut String) {
+    // Most names have nothing to escape.
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if raw.bytes().all(is_plain) {
+        text.push_str(raw);
+        return;
+    }
     let mut rest = raw;
     while let Some(at) = rest.find(|c: char| c < ' ' || matches!(c, '"' | '\\')) {
         let (plain, special) = rest.split_at(at);

@@ -15,6 +15,7 @@ use std::fmt;
 pub use element::PathElement;
 pub(crate) use element::{equal, shown_number};
 pub use fields_v1::FieldsV1Error;
+pub(crate) use fields_v1::{write_name, write_set};
 pub use filter::Filter;
 pub use path::FieldPath;
 

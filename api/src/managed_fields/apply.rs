@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::conflicts::{refused, without};
 use super::entry::{
-    Entry, EntryError, Identity, Operation, read_entries, stored_entries, unreadable, write_entries,
+    Entry, EntryError, Identity, Operation, kept_entries, unreadable, write_entries,
 };
-use super::field_manager::{FieldManager, NEVER_OWNED, empty_object};
+use super::field_manager::{FieldManager, NEVER_OWNED};
 use super::last_applied::{self, LAST_APPLIER};
 use super::updater::{
     Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
@@ -46,11 +46,9 @@ impl FieldManager<'_> {
         fill_in: impl FnOnce(&mut Object),
     ) -> Result<Object, Box<Status>> {
         let applied = application.object;
-        let stored = live.map_or(&[][..], stored_entries);
-        let entries = read_entries(stored.to_vec(), stored);
+        let entries = live.map_or(Ok(Vec::new()), kept_entries);
         let mut entries = entries.map_err(unreadable)?;
         self.check(applied)?;
-        let empty;
         let live = match live {
             Some(live) => {
                 if entries.is_empty() {
@@ -59,10 +57,7 @@ impl FieldManager<'_> {
                 }
                 live
             }
-            None => {
-                empty = empty_object(self.definition);
-                &empty
-            }
+            None => self.empty(),
         };
         let identity = self.identity(application.manager, Operation::Apply, "");
         let managers = owners(&mut entries).map_err(unreadable)?;
@@ -72,16 +67,13 @@ impl FieldManager<'_> {
             Some(merged) => self.typed(merged, applied)?,
             None => live.clone(),
         };
-        object.metadata_mut().remove("managedFields");
+        object.set_managed_fields(None);
         if !is_same {
             fill_in(&mut object);
         }
         self.definition.canonicalize(&mut object);
         let entries = self.entries_after(entries, managers, &identity, is_same);
-        if let Some(list) = write_entries(entries) {
-            let metadata = object.metadata_mut();
-            metadata.insert("managedFields".to_owned(), list);
-        }
+        object.set_managed_fields(write_entries(entries));
         if application.manager == LAST_APPLIER {
             last_applied::write(&mut object, applied);
         }
@@ -161,7 +153,7 @@ impl FieldManager<'_> {
         let read = type_value(&Value::Object(merged.0), self.definition.object_type);
         match read {
             Ok(read) => match (read.value, read.refusal) {
-                (Value::Object(members), None) => Ok(Object(members)),
+                (Value::Object(members), None) => Ok(Object::of(members)),
                 (_, refusal) => Err(failed(&refusal.unwrap_or_default())),
             },
             Err(_) => Err(failed("it is nested too deep")),

@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(capped.len(), 10);
         let oldest = capped
             .iter_mut()
-            .find(|entry| entry.manager() == OF_THE_OLDEST)
+            .find(|entry| entry.identity().manager == OF_THE_OLDEST)
             .unwrap();
         assert_eq!(oldest.time(), "2024-01-02T03:04:02Z");
         let fields = oldest.fields().unwrap().to_fields_v1();
@@ -113,7 +113,7 @@ mod tests {
         let mut capped = cap_updaters(capped).unwrap();
         let mut oldest = capped
             .iter_mut()
-            .filter(|entry| entry.manager() == OF_THE_OLDEST);
+            .filter(|entry| entry.identity().manager == OF_THE_OLDEST);
         let fields = oldest.next().unwrap().fields().unwrap().len();
         assert_eq!((fields, oldest.count(), capped.len()), (4, 0, 10));
     }

@@ -3,7 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
+use std::fmt::Write;
+use std::sync::Arc;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::field_error::go_quote;
@@ -89,21 +93,38 @@ impl Identity {
     }
 }
 
-/// An entry. Its members are kept as they are stored until something of them changes.
+/// An entry. Its fields are kept as they are stored until something of them changes.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    members: Map<String, Value>,
+    manager: String,
     operation: Operation,
+    api_version: String,
+    subresource: String,
+    time: String,
+    /// The text of the fields. `None` once they differ from it.
+    text: Option<Box<str>>,
     /// The fields, once they were read.
     fields: Option<FieldSet>,
-    /// Whether the fields differ from the member `fieldsV1`.
-    has_changed: bool,
 }
 
 /// Why a list of entries can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EntryError(String);
+
+/// The members of an entry.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Members<'t> {
+    manager: Option<String>,
+    operation: Option<String>,
+    api_version: Option<String>,
+    subresource: Option<String>,
+    time: Option<String>,
+    fields_type: Option<String>,
+    #[serde(rename = "fieldsV1", borrow)]
+    fields: Option<&'t RawValue>,
+}
 
 /// The refusal of a write to an object whose entries can't be used: a plain 500.
 pub fn unreadable(error: EntryError) -> Box<Status> {
@@ -115,24 +136,22 @@ pub fn unreadable(error: EntryError) -> Box<Status> {
 impl Entry {
     /// A new entry. `api_version` is the version of the fields' names.
     pub fn new(identity: &Identity, api_version: &str, fields: FieldSet) -> Entry {
-        let mut members = Map::new();
-        let texts = [
-            ("apiVersion", api_version),
-            ("fieldsType", "FieldsV1"),
-            ("manager", &identity.manager),
-            ("operation", identity.operation.name()),
-            ("subresource", &identity.subresource),
-        ];
-        for (name, text) in texts {
-            if !text.is_empty() {
-                members.insert(name.to_owned(), text.into());
-            }
-        }
         Entry {
-            members,
-            operation: identity.operation,
             fields: Some(fields),
-            has_changed: true,
+            ..Entry::of_text(identity, api_version, None)
+        }
+    }
+
+    /// A new entry whose fields have this text of FieldsV1.
+    pub fn of_text(identity: &Identity, api_version: &str, text: Option<Box<str>>) -> Entry {
+        Entry {
+            manager: identity.manager.clone(),
+            operation: identity.operation,
+            api_version: api_version.to_owned(),
+            subresource: identity.subresource.clone(),
+            time: String::new(),
+            text,
+            fields: None,
         }
     }
 
@@ -140,24 +159,17 @@ impl Entry {
     ///
     /// # Errors
     /// An operation or a form of fields that nobody knows, and an entry without version.
-    fn read(value: Value, place: usize) -> Result<Entry, EntryError> {
-        let Value::Object(members) = value else {
-            return Err(EntryError(format!("entry {place} is not an object")));
-        };
-        let text = |name: &str| {
-            members
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let Some(operation) = Operation::named(text("operation")) else {
+    fn read(members: Members<'_>, place: usize) -> Result<Entry, EntryError> {
+        let operation = members.operation.unwrap_or_default();
+        let Some(operation) = Operation::named(&operation) else {
             let problem = "operation must be `Apply` or `Update`";
             return Err(EntryError(problem.to_owned()));
         };
-        if text("apiVersion").is_empty() {
+        let api_version = members.api_version.unwrap_or_default();
+        if api_version.is_empty() {
             return Err(EntryError("apiVersion must not be empty".to_owned()));
         }
-        match text("fieldsType") {
+        match &*members.fields_type.unwrap_or_default() {
             "FieldsV1" => {}
             "" => {
                 let problem = format!("missing fieldsType in managed fields entry {place}");
@@ -169,22 +181,16 @@ impl Entry {
                 return Err(EntryError(problem));
             }
         }
+        let text = members.fields.map_or("null", RawValue::get);
         Ok(Entry {
-            members,
+            manager: members.manager.unwrap_or_default(),
             operation,
+            api_version,
+            subresource: members.subresource.unwrap_or_default(),
+            time: members.time.unwrap_or_default(),
+            text: Some(text.into()),
             fields: None,
-            has_changed: false,
         })
-    }
-
-    fn text(&self, name: &str) -> &str {
-        let member = self.members.get(name);
-        member.and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// The name of the manager.
-    pub fn manager(&self) -> &str {
-        self.text("manager")
     }
 
     /// How it writes.
@@ -194,46 +200,51 @@ impl Entry {
 
     /// The version of the fields' names.
     pub fn api_version(&self) -> &str {
-        self.text("apiVersion")
-    }
-
-    /// The subresource through which it writes; empty for the object itself.
-    pub fn subresource(&self) -> &str {
-        self.text("subresource")
+        &self.api_version
     }
 
     /// When it last changed. Empty if nobody has written that down.
     pub fn time(&self) -> &str {
-        self.text("time")
+        &self.time
     }
 
     /// Sets the time, or removes it.
     pub fn set_time(&mut self, time: &str) {
-        match time {
-            "" => _ = self.members.remove("time"),
-            time => _ = self.members.insert("time".to_owned(), time.into()),
-        }
+        time.clone_into(&mut self.time);
     }
 
     /// What tells it from other entries.
     pub fn identity(&self) -> Identity {
         Identity {
-            manager: self.manager().to_owned(),
+            manager: self.manager.clone(),
             operation: self.operation,
             api_version: match self.operation {
                 Operation::Apply => String::new(),
-                Operation::Update => self.api_version().to_owned(),
+                Operation::Update => self.api_version.clone(),
             },
-            subresource: self.subresource().to_owned(),
+            subresource: self.subresource.clone(),
         }
     }
 
     /// Whether it is the entry with this identity.
     pub fn is(&self, identity: &Identity) -> bool {
         self.operation == identity.operation
-            && self.manager() == identity.manager
-            && self.subresource() == identity.subresource
-            && (self.operation == Operation::Apply || self.api_version() == identity.api_version)
+            && self.manager == identity.manager
+            && self.subresource == identity.subresource
+            && (self.operation == Operation::Apply || self.api_version == identity.api_version)
+    }
+
+    /// Whether two entries have one identity.
+    fn is_of(&self, other: &Entry) -> bool {
+        self.operation == other.operation
+            && self.manager == other.manager
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    /// Whether entries differ in their times at most.
+    pub fn is_same_but_time(&self, other: &Entry) -> bool {
+        self.is_of(other) && self.api_version == other.api_version && self.text == other.text
     }
 
     /// The fields that the manager owns.
@@ -241,13 +252,12 @@ impl Entry {
     /// # Errors
     /// Text that is no FieldsV1.
     pub fn fields(&mut self) -> Result<&FieldSet, EntryError> {
-        let set = match self.fields.take() {
-            Some(set) => set,
-            None => {
-                let stored = self.members.get("fieldsV1").unwrap_or(&Value::Null);
-                FieldSet::from_fields_v1_value(stored)
-                    .map_err(|error| EntryError(error.to_string()))?
+        let set = match (self.fields.take(), &self.text) {
+            (Some(set), _) => set,
+            (None, Some(text)) => {
+                FieldSet::from_fields_v1(text).map_err(|error| EntryError(error.to_string()))?
             }
+            (None, None) => FieldSet::default(),
         };
         Ok(self.fields.insert(set))
     }
@@ -255,14 +265,13 @@ impl Entry {
     /// Gives the manager these fields.
     pub fn set_fields(&mut self, fields: FieldSet) {
         self.fields = Some(fields);
-        self.has_changed = true;
+        self.text = None;
     }
 
     /// Gives the manager these fields, of this version. Nothing changes if it has them already.
     pub fn own(&mut self, fields: FieldSet, api_version: &str) {
-        if self.api_version() != api_version {
-            self.members
-                .insert("apiVersion".to_owned(), api_version.into());
+        if self.api_version != api_version {
+            api_version.clone_into(&mut self.api_version);
         }
         if self.fields.as_ref() != Some(&fields) {
             self.set_fields(fields);
@@ -271,26 +280,35 @@ impl Entry {
 
     /// Whether the manager owns nothing.
     pub fn is_empty(&self) -> bool {
-        match (&self.fields, self.members.get("fieldsV1")) {
+        match (&self.fields, &self.text) {
             (Some(fields), _) => fields.is_empty(),
-            (None, Some(Value::Object(stored))) => stored.is_empty(),
-            (None, _) => true,
+            (None, Some(text)) => matches!(&**text, "{}" | "null"),
+            (None, None) => true,
         }
     }
 
-    /// The entry as a client gets it.
-    fn into_value(self) -> Value {
-        let mut members = self.members;
-        members.retain(|name, value| {
-            !value.is_null() && (name == "fieldsV1" || *value != Value::String(String::new()))
-        });
-        if let (true, Some(fields)) = (self.has_changed, &self.fields) {
-            let text = fields.to_fields_v1();
-            // What was written just now can be read.
-            let value = serde_json::from_str(&text).unwrap_or(Value::Null);
-            members.insert("fieldsV1".to_owned(), value);
+    /// Writes the entry as a client gets it.
+    fn write(&self, text: &mut String) {
+        let member = |text: &mut String, name: &str, value: &str| {
+            if !value.is_empty() {
+                let _ = write!(text, "\"{name}\":{},", Value::from(value));
+            }
+        };
+        text.push('{');
+        member(text, "apiVersion", &self.api_version);
+        text.push_str("\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+        match (&self.text, &self.fields) {
+            (Some(stored), _) => text.push_str(stored),
+            (None, Some(fields)) => fields.write_fields_v1(text),
+            (None, None) => text.push_str("{}"),
         }
-        Value::Object(members)
+        text.push(',');
+        member(text, "manager", &self.manager);
+        member(text, "operation", self.operation.name());
+        member(text, "subresource", &self.subresource);
+        member(text, "time", &self.time);
+        text.pop();
+        text.push('}');
     }
 
     /// The order of entries in a list (API-184). Times have whole seconds, all in UTC, so their
@@ -298,29 +316,52 @@ impl Entry {
     fn compare(&self, other: &Entry) -> Ordering {
         self.operation
             .cmp(&other.operation)
-            .then_with(|| self.time().cmp(other.time()))
-            .then_with(|| self.manager().cmp(other.manager()))
-            .then_with(|| self.api_version().cmp(other.api_version()))
-            .then_with(|| self.subresource().cmp(other.subresource()))
+            .then_with(|| self.time.cmp(&other.time))
+            .then_with(|| self.manager.cmp(&other.manager))
+            .then_with(|| self.api_version.cmp(&other.api_version))
+            .then_with(|| self.subresource.cmp(&other.subresource))
     }
 }
 
-/// Reads the entries of an object. Of several with one identity the last one counts. The fields of
-/// an entry that is stored already, at the same place of `known`, are read when they are needed.
+/// The entries that the server keeps with an object. Their fields are read when they are needed.
 ///
 /// # Errors
 /// The first entry that can't be used.
-pub fn read_entries(list: Vec<Value>, known: &[Value]) -> Result<Vec<Entry>, EntryError> {
-    let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
-    let mut identities = HashMap::with_capacity(list.len());
-    for (place, value) in list.into_iter().enumerate() {
-        let is_known = known.get(place) == Some(&value);
-        let mut entry = Entry::read(value, place)?;
+pub fn kept_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
+    match object.managed_fields() {
+        Some(text) => read_list(text),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Reads the entries that a client has sent. Those that are kept at the same place of `known` stay
+/// as they are; the others are written again in the form of Kubernetes.
+///
+/// # Errors
+/// The first entry that can't be used.
+pub fn sent_entries(list: &[Value], known: &[Entry]) -> Result<Vec<Entry>, EntryError> {
+    let text = serde_json::to_string(list).unwrap_or_default();
+    let mut entries = read_list(&text)?;
+    for (place, entry) in entries.iter_mut().enumerate() {
+        let is_known = known
+            .get(place)
+            .is_some_and(|known| entry.is_same_but_time(known) && entry.time == known.time);
         if !is_known {
-            // It is written again in the form of Kubernetes.
-            entry.fields()?;
-            entry.has_changed = true;
+            let fields = entry.fields()?.clone();
+            entry.set_fields(fields);
         }
+    }
+    Ok(entries)
+}
+
+/// Of several entries with one identity the last one counts.
+fn read_list(text: &str) -> Result<Vec<Entry>, EntryError> {
+    let list: Vec<Option<Members<'_>>> =
+        serde_json::from_str(text).map_err(|error| EntryError(error.to_string()))?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
+    let mut identities = HashMap::new();
+    for (place, members) in list.into_iter().enumerate() {
+        let entry = Entry::read(members.unwrap_or_default(), place)?;
         match identities.entry(entry.identity()) {
             Place::Vacant(free) => {
                 free.insert(entries.len());
@@ -336,14 +377,23 @@ pub fn read_entries(list: Vec<Value>, known: &[Value]) -> Result<Vec<Entry>, Ent
     Ok(entries)
 }
 
-/// The value of `managedFields`. `None` if there are no entries.
-pub fn write_entries(mut entries: Vec<Entry>) -> Option<Value> {
+/// The text of `managedFields`. `None` if there are no entries.
+pub fn write_entries(mut entries: Vec<Entry>) -> Option<Arc<str>> {
     if entries.is_empty() {
         return None;
     }
     entries.sort_by(Entry::compare);
-    let values = entries.into_iter().map(Entry::into_value);
-    Some(Value::Array(values.collect()))
+    let known = entries.iter().map(|entry| entry.text.as_deref());
+    let bytes: usize = known.map(|text| text.map_or(1024, str::len) + 256).sum();
+    let mut text = String::with_capacity(bytes);
+    text.push('[');
+    for entry in &entries {
+        entry.write(&mut text);
+        text.push(',');
+    }
+    text.pop();
+    text.push(']');
+    Some(text.into())
 }
 
 /// Whether the managedFields of an object can be read.
@@ -351,7 +401,10 @@ pub fn write_entries(mut entries: Vec<Entry>) -> Option<Value> {
 /// # Errors
 /// Why not.
 pub fn check(object: &Object) -> Result<(), EntryError> {
-    read_entries(stored_entries(object).to_vec(), &[]).map(|_| ())
+    let mut entries = kept_entries(object)?;
+    entries
+        .iter_mut()
+        .try_for_each(|entry| entry.fields().map(|_| ()))
 }
 
 /// Whether a client asks to forget all entries (API-188): with an empty list, or one of an empty
@@ -367,10 +420,4 @@ pub fn is_reset(list: &[Value]) -> bool {
 
 fn is_nothing(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
-}
-
-/// The entries of an object as they are stored.
-pub fn stored_entries(object: &Object) -> &[Value] {
-    let list = object.at(&["metadata", "managedFields"]);
-    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

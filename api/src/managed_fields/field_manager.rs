@@ -1,14 +1,14 @@
 //! What a write makes of managedFields (API-185 to API-190).
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::cap::cap_updaters;
 use super::entry::{
-    Entry, EntryError, Identity, Operation, is_reset, read_entries, stored_entries, write_entries,
+    Entry, EntryError, Identity, Operation, is_reset, kept_entries, sent_entries, write_entries,
 };
 use crate::field_set::{FieldPath, FieldSet, Filter};
 use crate::object::{Object, whole_seconds};
@@ -50,6 +50,9 @@ pub struct FieldManager<'m> {
     pub filter: Option<&'m Filter>,
     /// The time of the write.
     pub now: Timestamp,
+    /// What Kubernetes prints of an object of this version of which nothing is set, once it was
+    /// needed.
+    pub empty: &'m OnceLock<Object>,
 }
 
 impl FieldManager<'_> {
@@ -59,31 +62,30 @@ impl FieldManager<'_> {
     /// fails: an object whose fields can't be told has none (API-190).
     pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) {
         let sent = new.metadata_mut().remove("managedFields");
+        new.set_managed_fields(None);
         self.definition.canonicalize(new);
-        let stored = live.map_or(&[][..], stored_entries);
-        let entries = self.entries_of_write(sent, stored);
+        let stored = live.and_then(|live| kept_entries(live).ok());
+        let entries = self.entries_of_write(sent, stored.unwrap_or_default());
         if entries.is_empty() && live.is_some() {
             // Who is not tracked any more stays so (API-186).
             return;
         }
         let entries = self.updated(entries, live, new, manager);
-        if let Some(list) = entries.ok().and_then(write_entries) {
-            new.metadata_mut().insert("managedFields".to_owned(), list);
-        }
+        new.set_managed_fields(entries.ok().and_then(write_entries));
     }
 
     /// The entries that a write begins with: those that the client sent, else the stored ones.
-    fn entries_of_write(&self, sent: Option<Value>, stored: &[Value]) -> Vec<Entry> {
+    fn entries_of_write(&self, sent: Option<Value>, stored: Vec<Entry>) -> Vec<Entry> {
         if let (true, Some(Value::Array(list))) = (self.subresource.is_empty(), sent) {
             if is_reset(&list) {
                 return Vec::new();
             }
-            match read_entries(list, stored) {
+            match sent_entries(&list, &stored) {
                 Ok(entries) if !entries.is_empty() => return entries,
                 _ => {}
             }
         }
-        read_entries(stored.to_vec(), stored).unwrap_or_default()
+        stored
     }
 
     /// The entries after an update: the writer owns what it has changed, and nobody else does
@@ -96,6 +98,9 @@ impl FieldManager<'_> {
         manager: &str,
     ) -> Result<Vec<Entry>, EntryError> {
         entries.retain(|entry| self.version(entry.api_version()).is_some());
+        if live.is_none() && entries.is_empty() {
+            return Ok(self.of_creator(new, manager).into_iter().collect());
+        }
         let changes = Changes::between(self, live, new, &entries);
         let api_version = self.definition.api_version();
         let identity = self.identity(manager, Operation::Update, &api_version);
@@ -116,6 +121,37 @@ impl FieldManager<'_> {
         }
         entries.retain(|entry| !entry.is_empty());
         cap_updaters(entries)
+    }
+
+    /// The entry of the creator of an object. `None` if it owns nothing.
+    fn of_creator(&self, new: &Object, manager: &str) -> Option<Entry> {
+        let of = ValueType::of_objects(self.definition.object_type);
+        let objects = (self.empty(), new);
+        let text = match self.filter {
+            None => of.created_fields_v1(objects, &NEVER_OWNED, None),
+            Some(Filter::Exclude(fields)) => {
+                of.created_fields_v1(objects, &NEVER_OWNED, Some(fields))
+            }
+            Some(Filter::Include(_)) => {
+                let compared = self.compare(self.definition, self.empty(), new);
+                all_of(compared).1.to_fields_v1()
+            }
+        };
+        let api_version = self.definition.api_version();
+        let identity = self.identity(manager, Operation::Update, &api_version);
+        let mut entry = Entry::of_text(&identity, &api_version, Some(text.into()));
+        entry.set_time(&whole_seconds(self.now));
+        (!entry.is_empty()).then_some(entry)
+    }
+
+    /// What Kubernetes prints of an object of which nothing is set.
+    pub(super) fn empty(&self) -> &Object {
+        self.empty.get_or_init(|| {
+            let mut empty = Object::default();
+            empty.set_type(&self.definition.kind, &self.definition.api_version());
+            self.definition.canonicalize(&mut empty);
+            empty
+        })
     }
 
     /// Takes fields from an entry, and gives it others.
@@ -228,14 +264,7 @@ impl Changes {
         entries: &[Entry],
     ) -> Changes {
         let own = manager.definition;
-        let empty;
-        let live = match live {
-            Some(live) => live,
-            None => {
-                empty = empty_object(own);
-                &empty
-            }
-        };
+        let live = live.unwrap_or_else(|| manager.empty());
         let comparison = manager.compare(own, live, new);
         let mut touched = HashMap::new();
         if !comparison.is_same() {
@@ -272,12 +301,4 @@ fn all_of(comparison: Comparison) -> (FieldSet, FieldSet) {
     let mut all = taken.clone();
     all.add(&comparison.removed);
     (all, taken)
-}
-
-/// What Kubernetes prints of an object of which nothing is set.
-pub(super) fn empty_object(definition: &ResourceDefinition) -> Object {
-    let mut empty = Object::default();
-    empty.set_type(&definition.kind, &definition.api_version());
-    definition.canonicalize(&mut empty);
-    empty
 }

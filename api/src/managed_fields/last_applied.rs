@@ -21,7 +21,7 @@ pub(super) fn owned(live: &Object, definition: &ResourceDefinition) -> Option<Fi
     let Ok(Value::Object(members)) = serde_json::from_str(text) else {
         return None;
     };
-    let applied = Object(members);
+    let applied = Object::of(members);
     if applied.api_version() != definition.api_version() {
         return None;
     }

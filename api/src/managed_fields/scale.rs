@@ -1,8 +1,8 @@
 //! Who owns the replicas of an object, as managedFields of its Scale (API-180).
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
-use super::entry::{Entry, EntryError, read_entries, stored_entries, unreadable, write_entries};
+use super::entry::{Entry, EntryError, kept_entries, unreadable, write_entries};
 use super::field_manager::FieldManager;
 use crate::field_set::{FieldPath, FieldSet, Filter, PathElement};
 use crate::object::Object;
@@ -18,6 +18,9 @@ static COUNTED: LazyLock<Filter> = LazyLock::new(|| {
     Filter::Include(vec![path.into()])
 });
 
+/// A Scale of which nothing is set.
+static EMPTY: OnceLock<Object> = OnceLock::new();
+
 impl<'m> FieldManager<'m> {
     /// The manager of the Scales of the objects. They have one version.
     pub fn of_scales(&self, scaling: &'m Scaling) -> FieldManager<'m> {
@@ -25,6 +28,7 @@ impl<'m> FieldManager<'m> {
             definition: &scaling.kind,
             versions: &[],
             filter: Some(&COUNTED),
+            empty: &EMPTY,
             ..*self
         }
     }
@@ -36,10 +40,7 @@ impl<'m> FieldManager<'m> {
     pub fn scale_of(&self, object: &Object, scaling: &Scaling) -> Result<Object, Box<Status>> {
         let mut scale = scaling.scale_of(object);
         let owners = self.owners_of_replicas(object, &scale.api_version().to_owned());
-        if let Some(list) = write_entries(owners.map_err(unreadable)?) {
-            let metadata = scale.metadata_mut();
-            metadata.insert("managedFields".to_owned(), list);
-        }
+        scale.set_managed_fields(write_entries(owners.map_err(unreadable)?));
         Ok(scale)
     }
 
@@ -57,11 +58,7 @@ impl<'m> FieldManager<'m> {
             .entries_with_owners(object, scale)
             .map_err(unreadable)?;
         scaling.write(scale, object);
-        let metadata = object.metadata_mut();
-        match write_entries(entries) {
-            Some(list) => _ = metadata.insert("managedFields".to_owned(), list),
-            None => _ = metadata.remove("managedFields"),
-        }
+        object.set_managed_fields(write_entries(entries));
         Ok(())
     }
 
@@ -70,9 +67,8 @@ impl<'m> FieldManager<'m> {
         object: &Object,
         api_version: &str,
     ) -> Result<Vec<Entry>, EntryError> {
-        let stored = stored_entries(object);
         let mut owners = Vec::new();
-        for mut entry in read_entries(stored.to_vec(), stored)? {
+        for mut entry in kept_entries(object)? {
             let path = self.replicas(entry.api_version());
             if let Some(path) = path
                 && entry.fields()?.has(&path)
@@ -92,12 +88,11 @@ impl<'m> FieldManager<'m> {
         object: &Object,
         scale: &Object,
     ) -> Result<Vec<Entry>, EntryError> {
-        let owners = read_entries(stored_entries(scale).to_vec(), &[])?;
+        let owners = kept_entries(scale)?;
         let own_version = self.definition.api_version();
-        let stored = stored_entries(object);
         let mut entries = Vec::new();
         let mut are_there = Vec::new();
-        for mut entry in read_entries(stored.to_vec(), stored)? {
+        for mut entry in kept_entries(object)? {
             let Some(path) = self.replicas(entry.api_version()) else {
                 // An entry of a version that is not known is forgotten.
                 continue;

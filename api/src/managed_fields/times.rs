@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entry::stored_entries;
+use super::entry::kept_entries;
 use crate::object::Object;
 
 type Members = Map<String, Value>;
@@ -10,27 +10,19 @@ type Members = Map<String, Value>;
 /// Gives the entries of an object the times that they have in the stored one, if nothing else
 /// differs. So a write that changes nothing stays one that stores nothing.
 pub fn keep_times(object: &mut Object, stored: &Object) {
-    let (new, old) = (stored_entries(object), stored_entries(stored));
-    if new.is_empty() || new.len() != old.len() || new == old {
+    if object.managed_fields() == stored.managed_fields() || !is_rest_equal(object, stored) {
         return;
     }
-    let mut pairs = new.iter().zip(old);
-    if !pairs.all(|(new, old)| is_equal(new, old, &["time"])) || !is_rest_equal(object, stored) {
+    let (Ok(new), Ok(old)) = (kept_entries(object), kept_entries(stored)) else {
         return;
+    };
+    let mut pairs = new.iter().zip(&old);
+    if new.len() == old.len() && pairs.all(|(new, old)| new.is_same_but_time(old)) {
+        object.set_managed_fields(stored.shared_managed_fields());
     }
-    let old = Value::Array(old.to_vec());
-    object
-        .metadata_mut()
-        .insert("managedFields".to_owned(), old);
 }
 
-/// Whether two values are equal. Of objects these members don't count.
-fn is_equal(one: &Value, other: &Value, but: &[&str]) -> bool {
-    match (one, other) {
-        (Value::Object(one), Value::Object(other)) => are_equal(one, other, but),
-        _ => one == other,
-    }
-}
+/// Whether members are equal. These don't count.
 
 fn are_equal(one: &Members, other: &Members, but: &[&str]) -> bool {
     let counts = |name: &str| !but.contains(&name);
@@ -47,6 +39,5 @@ fn is_rest_equal(one: &Object, other: &Object) -> bool {
     let (Some(ours), Some(theirs)) = (one.metadata(), other.metadata()) else {
         return false;
     };
-    are_equal(&one.0, &other.0, &["metadata"])
-        && are_equal(ours, theirs, &["managedFields", "resourceVersion"])
+    are_equal(&one.0, &other.0, &["metadata"]) && are_equal(ours, theirs, &["resourceVersion"])
 }

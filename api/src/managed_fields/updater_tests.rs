@@ -62,7 +62,7 @@ impl Versions for TwoVersions {
 
 fn spec(value: Value) -> Object {
     match json!({ "spec": value }) {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         _ => Object::default(),
     }
 }

@@ -84,8 +84,13 @@ impl Patch {
     /// Whether the patch may read or write the object's `resourceVersion`. Then its result depends
     /// on the version.
     pub fn touches_version(&self) -> bool {
-        const PLACE: &str = "/metadata/resourceVersion";
-        let contains = |path: &str| PLACE.starts_with(path) || path.starts_with(PLACE);
+        self.touches("resourceVersion")
+    }
+
+    /// Whether the patch may read or write a member of the object's metadata.
+    fn touches(&self, member: &str) -> bool {
+        let place = format!("/metadata/{member}");
+        let contains = |path: &str| place.starts_with(path) || path.starts_with(&place);
         match self {
             Patch::Json(operations) => operations.iter().flatten().any(|operation| {
                 let from = match operation {
@@ -96,10 +101,10 @@ impl Patch {
                 contains(operation.path().as_str()) || from.is_some_and(contains)
             }),
             Patch::Merge(document, _) => match document.get("metadata") {
-                Some(Value::Object(metadata)) => metadata.contains_key("resourceVersion"),
+                Some(Value::Object(metadata)) => metadata.contains_key(member),
                 other => other.is_some(),
             },
-            Patch::Strategic(patch) => patch.touches_version(),
+            Patch::Strategic(patch) => patch.touches(member),
         }
     }
 
@@ -115,6 +120,15 @@ impl Patch {
         definition: &ResourceDefinition,
         validation: FieldValidation,
     ) -> Result<Patched, Box<Status>> {
+        // Only a patch of managedFields sees them. After others the stored ones count.
+        let whole;
+        let object = match self.touches("managedFields") && object.managed_fields().is_some() {
+            true => {
+                whole = Object::of(object.clone().into_document());
+                &whole
+            }
+            false => object,
+        };
         let copy = || Value::Object(object.0.clone());
         let patched = match self {
             Patch::Json(operations) => apply_operations(copy(), operations)?,
@@ -264,7 +278,7 @@ fn finish(
         let shown = beginning(&patched);
         return Err(Box::new(Status::patch_result_invalid(shown, &why)));
     }
-    let mut object = Object(members);
+    let mut object = Object::of(members);
     object.set_type(&definition.kind, &own_version);
     Ok(Patched { object, unknown })
 }

@@ -59,10 +59,10 @@ impl Comparison {
 
 /// What was found of a field itself.
 #[derive(Clone, Copy, Default)]
-struct Mark {
-    added: bool,
-    modified: bool,
-    removed: bool,
+pub(super) struct Mark {
+    pub(super) added: bool,
+    pub(super) modified: bool,
+    pub(super) removed: bool,
 }
 
 pub(super) fn compare(of: ValueType<'_>, old: &Members, new: &Members) -> Comparison {
@@ -72,7 +72,7 @@ pub(super) fn compare(of: ValueType<'_>, old: &Members, new: &Members) -> Compar
 }
 
 /// Compares two values, of which one may be missing. What differs below is added to `below`.
-fn value(
+pub(super) fn value(
     of: ValueType<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
@@ -189,7 +189,7 @@ fn is_same_scalar(old: Option<&Value>, new: Option<&Value>) -> bool {
     }
 }
 
-type Found<'v> = Vec<(PathElement, &'v Value)>;
+pub(super) type Found<'v> = Vec<(PathElement, &'v Value)>;
 
 /// Items are compared by key. Those that share a key are one atomic field.
 fn compare_items(
@@ -233,7 +233,7 @@ fn compare_items(
     }
 }
 
-fn sorted<'v>(
+pub(super) fn sorted<'v>(
     of: ValueType<'_>,
     item: Option<&Type>,
     items: Items<'_>,

@@ -6,6 +6,7 @@
 //! managers or versions.
 
 mod compare;
+mod created;
 mod elements;
 mod errors;
 mod field_set;
@@ -79,17 +80,28 @@ impl<'s> ValueType<'s> {
         compare::compare(*self, &old.0, &new.0)
     }
 
+    /// The text of FieldsV1 of what the creator of an object owns: all in which it differs from the
+    /// empty one, but for the `nobodys` fields, and for the `excluded` ones with all below them.
+    pub fn created_fields_v1(
+        &self,
+        (empty, new): (&Object, &Object),
+        nobodys: &FieldSet,
+        excluded: Option<&FieldSet>,
+    ) -> String {
+        created::fields_v1(*self, (&empty.0, &new.0), nobodys, excluded)
+    }
+
     /// The live object with everything that was applied (API-172). Nothing is removed, but atomic
     /// parts are replaced. Items of lists are in the order that was applied, with the other live
     /// ones between them. Both have the type; what was applied has no duplicates.
     pub fn merge(&self, live: &Object, applied: &Object) -> Object {
-        Object(merge::merge_members(*self, &live.0, &applied.0))
+        Object::of(merge::merge_members(*self, &live.0, &applied.0))
     }
 
     /// The object without these fields and what is below them. What has nothing left is empty, as
     /// is an atomic part of which something is to be removed.
     pub fn remove_items(&self, object: &Object, items: &FieldSet) -> Object {
-        Object(remove::remove_members(*self, &object.0, items))
+        Object::of(remove::remove_members(*self, &object.0, items))
     }
 
     /// The set, with the named fields above its members: of `.spec.replicas` it makes `.spec` and

@@ -35,7 +35,7 @@ fn thing() -> ValueType<'static> {
 
 fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("no object: {other}"),
     }
 }

@@ -53,7 +53,7 @@ fn cells_are_those_of_kubernetes() {
     for case in &recorded {
         let path = case["path"].as_str().expect("a path");
         let row = rows.iter().find(|row| path_of(row) == path).expect(path);
-        let object = Object(case["object"].as_object().expect("an object").clone());
+        let object = Object::of(case["object"].as_object().expect("an object").clone());
         let now = case["now"].as_str().expect("a time").parse();
         let own = Value::from(cells(row, &object, now.expect("a time")));
         let conditions = row_conditions(row, &object).unwrap_or_default();

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Object {
-        Object(value.as_object().expect("an object").clone())
+        Object::of(value.as_object().expect("an object").clone())
     }
 
     #[test]

@@ -80,7 +80,7 @@ mod tests {
         }) else {
             panic!("an object");
         };
-        Object(members)
+        Object::of(members)
     }
 
     #[test]

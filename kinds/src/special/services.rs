@@ -233,7 +233,7 @@ mod tests {
         let Value::Object(members) = json!({"metadata": {"name": "a"}, "spec": spec}) else {
             unreachable!("made above")
         };
-        Object(members)
+        Object::of(members)
     }
 
     /// API-228.

@@ -2,7 +2,7 @@
 //! What must hold whatever the objects are (API-172, API-173, API-182, API-185).
 
 use api::decode::{BodyFormat, decode_object};
-use api::field_set::{FieldSet, Filter};
+use api::field_set::{FieldPath, FieldSet, Filter};
 use api::managed_fields::{Managers, NoSuchVersion, UpdateError, Updater, Versions};
 use api::object::Object;
 use api::resource::ResourceDefinition;
@@ -54,8 +54,9 @@ pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
         return;
     }
     check_types(of, &one, &other);
+    check_creator(row, of, &one, &other);
     // Null removes nothing, but what is emptied may become null the next time.
-    let [one, other] = [one, other].map(|object| Object(without_nulls(object.0)));
+    let [one, other] = [one, other].map(|object| Object::of(without_nulls(object.0)));
     check_managers(row, [&one, &other], &mut choices);
 }
 
@@ -98,6 +99,33 @@ fn check_types(of: ValueType<'_>, one: &Object, other: &Object) {
         if of.validate(other, false).is_ok() {
             assert!(change.removed.is_empty(), "{:?}", change.removed);
         }
+    }
+}
+
+/// What the creator owns is written as it is found by a comparison with the empty object, whatever
+/// fields are left out (API-179, API-183, API-185).
+fn check_creator(row: &ResourceDefinition, of: ValueType<'_>, new: &Object, other: &Object) {
+    let mut empty = Object::default();
+    empty.set_type(&row.kind, &row.api_version());
+    row.canonicalize(&mut empty);
+    let path = |names: &[&str]| FieldSet::of([&*FieldPath::of(names)]);
+    let nothing = FieldSet::default();
+    let others = of.field_set(other);
+    for (nobodys, excluded) in [
+        (&nothing, None),
+        (&path(&["metadata", "name"]), Some(&path(&["status"]))),
+        (&path(&["spec"]), Some(&path(&["metadata"]))),
+        (&others, None),
+        (&nothing, Some(&others)),
+        (&others, Some(&others.leaves())),
+    ] {
+        let compared = of.compare(&empty, new);
+        let mut owned = compared.added.union(&compared.modified).difference(nobodys);
+        if let Some(excluded) = excluded {
+            owned = owned.recursive_difference(excluded);
+        }
+        let written = of.created_fields_v1((&empty, new), nobodys, excluded);
+        assert_eq!(written, owned.to_fields_v1(), "{nobodys:?} {excluded:?}");
     }
 }
 

@@ -34,7 +34,7 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     let Value::Object(members) = read.value else {
         panic!("an object was read");
     };
-    let mut read = Object(members);
+    let mut read = Object::of(members);
     read.set_type(&row.kind, &row.api_version());
     assert_eq!(finished(&read, row), object, "{row:?} {printed}");
     check_protobuf(row, &object);
@@ -81,7 +81,7 @@ fn check_protobuf(row: &ResourceDefinition, object: &Object) {
     };
     assert_eq!(text, in_order(&members), "{row:?}");
     if is_exact {
-        assert_eq!(&Object(members), object, "{row:?}");
+        assert_eq!(&Object::of(members), object, "{row:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::storage::Preconditions;
 
 fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("{other} is no object"),
     }
 }

@@ -1,6 +1,6 @@
 //! Calls to admission.
 
-use serde_json::Value;
+use std::sync::Arc;
 
 use super::RegistryStore;
 use super::create::deduplicate;
@@ -45,7 +45,7 @@ impl RegistryStore {
         let admission = &self.options.admission;
         let may_change = admission.may_change();
         let before = match may_change {
-            true => object.at(&["metadata", "managedFields"]).cloned(),
+            true => object.shared_managed_fields(),
             false => None,
         };
         admission.admit(&attributes, Some(object)).await?;
@@ -109,15 +109,11 @@ impl RegistryStore {
 }
 
 /// Restores managedFields that admission has made unreadable, and warns of that (API-189).
-fn keep_readable(object: &mut Object, before: Option<Value>, request: &Request<'_>) {
+fn keep_readable(object: &mut Object, before: Option<Arc<str>>, request: &Request<'_>) {
     let Err(error) = managed_fields::check(object) else {
         return;
     };
-    let metadata = object.metadata_mut();
-    match before {
-        Some(before) => _ = metadata.insert("managedFields".to_owned(), before),
-        None => _ = metadata.remove("managedFields"),
-    }
+    object.set_managed_fields(before);
     request.context.warnings.add(format!(
         ".metadata.managedFields was in an invalid state after admission; this could be caused by \
          an outdated mutating admission controller; please fix your requests: {error}"

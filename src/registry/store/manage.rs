@@ -1,5 +1,7 @@
 //! Who owns which fields of the objects that are written (http.md 4.6).
 
+use std::sync::OnceLock;
+
 use super::RegistryStore;
 use super::admit::Request;
 use crate::api::field_set::{FieldPath, FieldSet, Filter};
@@ -14,6 +16,8 @@ pub(super) struct Filters {
     own: Option<Filter>,
     /// By the name of the subresource.
     subresources: Vec<(String, Option<Filter>)>,
+    /// An object of which nothing is set.
+    empty: OnceLock<Object>,
 }
 
 impl Filters {
@@ -24,6 +28,7 @@ impl Filters {
         Filters {
             own: excluding(&definition.update.resets),
             subresources: parts.collect(),
+            empty: OnceLock::new(),
         }
     }
 
@@ -76,6 +81,7 @@ impl RegistryStore {
             subresource,
             filter: self.filters.at(subresource),
             now: clock::now(),
+            empty: &self.filters.empty,
         }
     }
 }

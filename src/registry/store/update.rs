@@ -224,7 +224,7 @@ impl UpdateFunction for Updating<'_> {
                 }
             };
             if self.forgets_managers {
-                object.metadata_mut().remove("managedFields");
+                object.set_managed_fields(None);
             }
             let hold = self.creation.clone().map(|creation| creation as Hold);
             Ok(WriteDecision::Write(Updated {

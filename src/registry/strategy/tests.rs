@@ -5,7 +5,7 @@ use crate::kinds::definitions::{apps, core, storage};
 
 fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("{other} is no object"),
     }
 }

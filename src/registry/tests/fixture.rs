@@ -39,7 +39,7 @@ pub(crate) struct Fixture {
 /// An object from JSON.
 pub(crate) fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("{other} is no object"),
     }
 }

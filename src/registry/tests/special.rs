@@ -8,7 +8,7 @@ use crate::registry::tests::fixture::Fixture;
 
 fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("{other} is no object"),
     }
 }

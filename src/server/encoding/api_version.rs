@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
-use crate::storage::codec::encode_document;
+use crate::storage::codec::encode_object;
 
 /// A version of a kind.
 pub(super) struct Version {
@@ -77,15 +77,14 @@ impl Version {
             return true;
         }
         let text = [b"{", body].concat();
-        let Ok(Value::Object(members)) = serde_json::from_slice(&text) else {
+        let Ok(mut converted) = Object::read(&text) else {
             return false;
         };
-        let mut converted = Object(members);
         self.kind.conversion.from_hub(&mut converted);
         self.kind.canonicalize(&mut converted);
         converted.0.remove("kind");
         converted.0.remove("apiVersion");
-        let encoded = encode_document(&converted.0);
+        let encoded = encode_object(&converted);
         // The opening brace stands before the type.
         out.extend_from_slice(encoded.get(1..).unwrap_or_default());
         true

@@ -38,7 +38,7 @@ pub(super) fn read(
             "error strict decoding YAML: error converting YAML to JSON: {error}"
         ))
     })?;
-    Ok(UpdateSource::Apply(Object(members)))
+    Ok(UpdateSource::Apply(Object::of(members)))
 }
 
 /// A body as YAML reads it. JSON is YAML too, but for how duplicate members are told.

@@ -24,9 +24,12 @@ impl<'d> FieldCollector<'d> {
         }
     }
 
-    /// The values in JSON text. An absent or empty field has its definition's default; a boolean is
-    /// `true` or `false` (API-215).
-    pub(super) fn collect(&mut self, json: &[u8]) -> Result<Box<[SmolStr]>, serde_json::Error> {
+    /// The values in a JSON document. An absent or empty field has its definition's default; a
+    /// boolean is `true` or `false` (API-215).
+    pub(super) fn collect<'de, D: Deserializer<'de>>(
+        &mut self,
+        document: D,
+    ) -> Result<Box<[SmolStr]>, D::Error> {
         if self.fields.is_empty() {
             return Ok(Box::default());
         }
@@ -42,12 +45,11 @@ impl<'d> FieldCollector<'d> {
                     .map(move |(path, rest)| (field, path, &**rest))
             })
             .collect();
-        let mut deserializer = serde_json::Deserializer::from_slice(json);
         Below {
             found: &mut self.found,
             wanted,
         }
-        .deserialize(&mut deserializer)?;
+        .deserialize(document)?;
         let absent = self.fields.iter().map(|field| &field.absent);
         Ok(self
             .found

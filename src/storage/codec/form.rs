@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 use super::{MediaType, NEVER_STORED, protobuf, type_members, write_object, yaml};
 use crate::api::object::Object;
 use crate::api::resource::{ConversionStrategy, ResourceDefinition};
@@ -102,10 +100,9 @@ impl StoredForm {
             MediaType::Yaml => {
                 let mut object = object.clone();
                 object.set_type(kind, api_version);
-                if let Some(Value::Object(metadata)) = object.0.get_mut("metadata") {
-                    metadata.retain(|name, _| !NEVER_STORED.contains(&name.as_str()));
-                }
-                yaml::encode(object.0)
+                let metadata = object.metadata_mut();
+                metadata.retain(|name, _| !NEVER_STORED.contains(&name.as_str()));
+                yaml::encode(object.into_document())
             }
         }
     }

@@ -208,7 +208,7 @@ impl Codec {
     fn recognise(&self, value: &[u8]) -> Result<Object, String> {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
-        let mut object = Object(recognise::recognise(value, media_type)?);
+        let mut object = Object::of(recognise::recognise(value, media_type)?);
         let found = TypeName {
             kind: object.kind().to_owned(),
             api_version: object.api_version().to_owned(),
@@ -243,9 +243,20 @@ impl Codec {
             return None;
         }
         let (attributes, stamped) = self.attributes(value).ok()?;
-        if stamped {
-            return None;
+        match stamped {
+            true => None,
+            false => self.with_attributes(key, revision, value, &attributes),
         }
+    }
+
+    /// The cached form of canonical bytes with these attributes.
+    fn with_attributes(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+        attributes: &Attributes,
+    ) -> Option<CachedObject> {
         let at = self.head.len();
         // `{"resourceVersion":"7",}` would be invalid JSON. Every stored object has a name, so
         // bytes with empty metadata are no object.
@@ -262,14 +273,69 @@ impl Codec {
             revision_member: &member,
             after: value.get(at..)?,
         };
-        CachedObject::new(key, revision, wire, &attributes)
+        CachedObject::new(key, revision, wire, attributes)
+    }
+
+    /// Decodes what this codec has just made of an object. The object is looked at, not the bytes.
+    ///
+    /// # Errors
+    /// As [`Codec::decode_stored`].
+    pub fn decode_of(
+        &self,
+        object: &Object,
+        key: &Key,
+        revision: Revision,
+        plain: &Bytes,
+    ) -> Result<CachedObject, DecodeError> {
+        let of_object = match self.form {
+            None => self.attributes_of(object),
+            Some(_) => None,
+        };
+        let decoded = of_object.and_then(|attributes| {
+            let is_canonical = plain.starts_with(&self.head);
+            is_canonical.then(|| self.with_attributes(key, revision, plain, &attributes))?
+        });
+        match decoded {
+            Some(decoded) => Ok(decoded),
+            None => self.decode_stored(key, revision, plain),
+        }
+    }
+
+    /// What selectors ask about, of an object. `None` if its metadata has other types than that of
+    /// an object, which decoding refuses.
+    fn attributes_of(&self, object: &Object) -> Option<Attributes> {
+        let metadata = object.metadata()?;
+        let text = |value: Option<&Value>| match value {
+            None | Some(Value::Null) => Some(SmolStr::default()),
+            Some(Value::String(text)) => Some(SmolStr::new(text)),
+            Some(_) => None,
+        };
+        let labels: Option<Box<[(SmolStr, SmolStr)]>> = match metadata.get("labels") {
+            None | Some(Value::Null) => Some(Box::default()),
+            Some(Value::Object(labels)) => {
+                let pairs = labels.iter();
+                let pair = |(name, value): (&String, &Value)| match value {
+                    Value::String(value) => Some((SmolStr::new(name), SmolStr::new(value))),
+                    _ => None,
+                };
+                pairs.map(pair).collect()
+            }
+            Some(_) => None,
+        };
+        let mut collected = FieldCollector::new(&self.definition.selectable_fields);
+        Some(Attributes {
+            namespace: text(metadata.get("namespace"))?,
+            name: text(metadata.get("name"))?,
+            labels: labels?,
+            fields: collected.collect(&object.0).ok()?,
+        })
     }
 
     /// What selectors ask about, and whether the metadata has a member that is never stored.
     fn attributes(&self, value: &[u8]) -> Result<(Attributes, bool), serde_json::Error> {
         let mut collected = FieldCollector::new(&self.definition.selectable_fields);
         let head: Head = serde_json::from_slice(value)?;
-        let fields = collected.collect(value)?;
+        let fields = collected.collect(&mut serde_json::Deserializer::from_slice(value))?;
         let metadata = head.metadata;
         let labels = metadata.labels.unwrap_or_default();
         let attributes = Attributes {
@@ -307,25 +373,38 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
 /// # Errors
 /// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
 pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
-    match serde_json::from_slice(&cached.wire()) {
-        Ok(Value::Object(members)) => Ok(Object(members)),
-        Ok(_) => Err("it is no JSON object".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-    .map_err(|reason| DecodeError {
+    Object::read(&cached.wire()).map_err(|error| DecodeError {
         key: Key::new(cached.key()).to_string(),
         revision: cached.revision,
-        reason,
+        reason: error.to_string(),
     })
 }
 
 /// Writes a document with `kind`, `apiVersion` and `metadata` first and all else sorted.
 pub fn encode_document(document: &Map<String, Value>) -> Vec<u8> {
+    encode_parts(document, None)
+}
+
+/// Writes an object with `kind`, `apiVersion` and `metadata` first and all else sorted.
+pub fn encode_object(object: &Object) -> Vec<u8> {
+    encode_parts(&object.0, object.managed_fields())
+}
+
+fn encode_parts(document: &Map<String, Value>, managed_fields: Option<&str>) -> Vec<u8> {
     let mut bytes = vec![b'{'];
     for name in ["kind", "apiVersion", "metadata"] {
-        if let Some(value) = document.get(name) {
-            separate(&mut bytes);
-            write_member(&mut bytes, name, value);
+        match (name, document.get(name)) {
+            ("metadata", Some(Value::Object(metadata))) => {
+                separate(&mut bytes);
+                bytes.extend_from_slice(b"\"metadata\":{");
+                write_metadata(&mut bytes, metadata, managed_fields, &[]);
+                bytes.push(b'}');
+            }
+            (_, Some(value)) => {
+                separate(&mut bytes);
+                write_member(&mut bytes, name, value);
+            }
+            (_, None) => {}
         }
     }
     for (name, value) in document {
@@ -341,7 +420,7 @@ pub fn encode_document(document: &Map<String, Value>) -> Vec<u8> {
 /// The text after the opening brace of `metadata`.
 fn write_object(bytes: &mut Vec<u8>, object: &Object) {
     if let Some(metadata) = object.metadata() {
-        write_members(bytes, metadata, &NEVER_STORED);
+        write_metadata(bytes, metadata, object.managed_fields(), &NEVER_STORED);
     }
     bytes.push(b'}');
     for (name, value) in &object.0 {
@@ -362,13 +441,32 @@ fn type_members(kind: &str, api_version: &str) -> Vec<u8> {
     bytes
 }
 
-fn write_members(bytes: &mut Vec<u8>, members: &Map<String, Value>, without: &[&str]) {
-    for (name, value) in members {
+/// Writes the members of `metadata` without its braces. The text of managedFields stands where its
+/// name belongs.
+fn write_metadata(
+    bytes: &mut Vec<u8>,
+    metadata: &Map<String, Value>,
+    mut managed_fields: Option<&str>,
+    without: &[&str],
+) {
+    const NAME: &str = "managedFields";
+    let mut write_kept = |bytes: &mut Vec<u8>| {
+        if let Some(text) = managed_fields.take() {
+            separate(bytes);
+            bytes.extend_from_slice(b"\"managedFields\":");
+            bytes.extend_from_slice(text.as_bytes());
+        }
+    };
+    for (name, value) in metadata {
+        if name.as_str() > NAME {
+            write_kept(bytes);
+        }
         if !without.contains(&name.as_str()) {
             separate(bytes);
             write_member(bytes, name, value);
         }
     }
+    write_kept(bytes);
 }
 
 fn separate(bytes: &mut Vec<u8>) {

@@ -22,7 +22,7 @@ fn things() -> ResourceDefinition {
 
 fn object(value: Value) -> Object {
     match value {
-        Value::Object(members) => Object(members),
+        Value::Object(members) => Object::of(members),
         other => panic!("{other} is no object"),
     }
 }

@@ -29,7 +29,7 @@ impl Underlying {
         }
         loop {
             let plain = Bytes::from(self.decoder.codec.encode(&object));
-            let prepared = self.prepare(&key, &plain)?;
+            let prepared = self.prepare(&key, &object, &plain)?;
             let put = PutRequest {
                 expect: Expect::Absent,
                 plain,
@@ -38,9 +38,9 @@ impl Underlying {
             };
             match self.put("create", &key, put, &origin).await {
                 // It is tried once more without what it can do without (API-93).
-                Err(error)
-                    if error.is_too_large()
-                        && object.metadata_mut().remove("managedFields").is_some() => {}
+                Err(error) if error.is_too_large() && object.managed_fields().is_some() => {
+                    object.set_managed_fields(None);
+                }
                 Err(error) => return Err(error),
                 Ok(Outcome::Committed(event)) => return Ok(prepared.stored_at(event.revision)),
                 // Any value counts as existing, readable or not.

@@ -15,7 +15,7 @@ use actors::engine::{
     Ticket,
 };
 use actors::lessor::LessorHandle;
-use actors::object::{CachedObject, Decode};
+use actors::object::CachedObject;
 use actors::writer::WriterHandle;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
@@ -385,9 +385,14 @@ impl Underlying {
     }
 
     /// Decodes an object before it is stored. So it need not be read back (ST-30).
-    fn prepare(&self, key: &Key, plain: &Bytes) -> Result<PreparedObject, StorageError> {
+    fn prepare(
+        &self,
+        key: &Key,
+        object: &Object,
+        plain: &Bytes,
+    ) -> Result<PreparedObject, StorageError> {
         let codec = &self.decoder.codec;
-        let decoded = codec.decode(key, PreparedObject::VERSION, plain);
+        let decoded = codec.decode_of(object, key, PreparedObject::VERSION, plain);
         let object = decoded.map(Arc::new).map_err(|error| {
             let kind = StorageErrorKind::Internal(error.to_string());
             self.fault(&key.to_text(), kind)

@@ -137,7 +137,7 @@ impl Underlying {
             }
         }
         let is_forever = updated.ttl.is_none_or(|seconds| seconds == 0);
-        let prepared = self.prepare(key, &plain)?;
+        let prepared = self.prepare(key, &updated.object, &plain)?;
         let put = PutRequest {
             expect: state.expectation(),
             plain,

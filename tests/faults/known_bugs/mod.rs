@@ -162,7 +162,7 @@ fn object(name: &str, value: &str) -> Object {
         "kind": "ConfigMap", "apiVersion": "v1",
         "metadata": { "name": name, "namespace": NAMESPACE }, "data": { "k": value },
     });
-    Object(object.as_object().unwrap().clone())
+    Object::of(object.as_object().unwrap().clone())
 }
 
 fn list() -> ListRequest {

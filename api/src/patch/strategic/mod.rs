@@ -54,15 +54,15 @@ impl StrategicPatch {
         })
     }
 
-    /// Whether the result may depend on the version of the object that is patched.
-    pub fn touches_version(&self) -> bool {
+    /// Whether the result may depend on a member of the metadata of the object that is patched.
+    pub(super) fn touches(&self, member: &str) -> bool {
         const DIRECTIVES: [&str; 2] = ["$patch", "$retainKeys"];
         let has_directive = |members: &Map<String, Value>| {
             DIRECTIVES.iter().any(|name| members.contains_key(*name))
         };
         let of_metadata = match self.members.get("metadata") {
             Some(Value::Object(metadata)) => {
-                metadata.contains_key("resourceVersion") || has_directive(metadata)
+                metadata.contains_key(member) || has_directive(metadata)
             }
             other => other.is_some(),
         };
@@ -98,7 +98,7 @@ impl StrategicPatch {
         if validation == FieldValidation::Strict && !faults.is_empty() {
             return Err(refused(&strict_decoding_error(&faults)));
         }
-        let mut object = Object(members);
+        let mut object = Object::of(members);
         object.set_type(&definition.kind, &definition.api_version());
         Ok(Patched {
             object,

@@ -9,7 +9,7 @@ use crate::defaults::autoscaling::{BEHAVIOR, CONDITIONS, METRICS};
 const VERSIONS: &str = include_str!("../../../recorded/autoscaling_versions.json");
 
 fn object(value: &Value) -> Object {
-    Object(value.as_object().unwrap().clone())
+    Object::of(value.as_object().unwrap().clone())
 }
 
 /// Values that the schema prints even if they are absent.

@@ -65,7 +65,7 @@ mod tests {
         let Value::Object(members) = value else {
             panic!("an object");
         };
-        let mut object = Object(members);
+        let mut object = Object::of(members);
         prepare_create(&mut object);
         object
     }

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn object(value: &Value) -> Object {
-        Object(value.as_object().expect("an object").clone())
+        Object::of(value.as_object().expect("an object").clone())
     }
 
     /// The answers of kube-apiserver 1.36 to new pods.

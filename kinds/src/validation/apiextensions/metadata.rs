@@ -32,7 +32,7 @@ pub fn validate_types(metadata: &Value, path: &str, faults: &mut Faults) {
 pub fn validate_values(metadata: &Value, path: &str, faults: &mut Faults) {
     let mut members = Map::new();
     members.insert("metadata".to_owned(), metadata.clone());
-    for mut fault in validate_embedded(&Object(members)) {
+    for mut fault in validate_embedded(&Object::of(members)) {
         if let Some(below) = fault.path.strip_prefix("metadata") {
             fault.path = format!("{path}{below}");
         }

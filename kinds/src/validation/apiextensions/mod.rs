@@ -250,7 +250,7 @@ mod tests {
             });
             let members = spec.as_object().unwrap().clone();
             whole["spec"].as_object_mut().unwrap().extend(members);
-            Object(whole.as_object().unwrap().clone())
+            Object::of(whole.as_object().unwrap().clone())
         };
         let faults = validate_customresourcedefinition_update(&whole(object), &whole(stored));
         faults.iter().map(ToString::to_string).collect()

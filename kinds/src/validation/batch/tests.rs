@@ -35,7 +35,7 @@ fn jobs_are_answered_as_by_kubernetes() {
 
 fn new_job(spec: &Value) -> Object {
     let made = json!({"metadata": {"name": "n", "uid": "u"}, "spec": spec});
-    let mut object = Object(made.as_object().unwrap().clone());
+    let mut object = Object::of(made.as_object().unwrap().clone());
     job(&mut object);
     prepare_job_create(&mut object);
     object

@@ -243,7 +243,7 @@ mod tests {
                 "spec": {"containers": [container]},
                 "status": {"containerStatuses": [running]},
             });
-            let mut pod = Object(pod.as_object().expect("an object").clone());
+            let mut pod = Object::of(pod.as_object().expect("an object").clone());
             crate::defaults::pods::pod(&mut pod);
             pod
         };

@@ -438,7 +438,7 @@ mod tests {
             members.entry("containers").or_insert(containers);
             let status = json!({list: [{"name": name, "state": state}]});
             let pod = json!({"metadata": {"name": "a"}, "spec": spec, "status": status});
-            let mut pod = Object(pod.as_object().expect("an object").clone());
+            let mut pod = Object::of(pod.as_object().expect("an object").clone());
             crate::defaults::pods::pod(&mut pod);
             pod
         };

@@ -359,7 +359,7 @@ pub mod tests {
                     "ephemeralContainers": containers,
                 },
             });
-            let mut pod = Object(pod.as_object().expect("an object").clone());
+            let mut pod = Object::of(pod.as_object().expect("an object").clone());
             defaults::pods::pod(&mut pod);
             pod
         };

@@ -13,7 +13,7 @@ fn cached(document: Value, revision: u64) -> CachedObject {
     let Value::Object(members) = document else {
         panic!("no object");
     };
-    let mut object = Object(members);
+    let mut object = Object::of(members);
     object.set_type("ConfigMap", "v1");
     Codec::new(configmaps())
         .wire(

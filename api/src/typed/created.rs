@@ -1,0 +1,207 @@
+//! What the creator of an object owns, as text. It is what [`compare`](super::compare) finds with
+//! the empty object, but no set is made on the way: new objects are large and have one owner.
+
+use serde_json::{Map, Value};
+
+use super::ValueType;
+use super::compare::{self, Comparison};
+use super::kind::{Form, Items, Kind};
+use crate::field_set::{FieldSet, PathElement, equal, write_name, write_set};
+use crate::schema::Type;
+
+type Members = Map<String, Value>;
+
+/// Fields that are left out, below one place.
+#[derive(Clone, Copy, Default)]
+struct LeftOut<'s> {
+    /// These are, and what is below them is not.
+    nobodys: Option<&'s FieldSet>,
+    /// These are with all below them.
+    excluded: Option<&'s FieldSet>,
+}
+
+/// What is left out of a child: itself, and of what is below it. `None` if all of it is.
+impl<'s> LeftOut<'s> {
+    fn at(self, element: &PathElement) -> Option<(bool, LeftOut<'s>)> {
+        let nobodys = self.nobodys.and_then(|set| set.node(element));
+        let excluded = self.excluded.and_then(|set| set.node(element));
+        if excluded.is_some_and(|node| node.is_member) {
+            return None;
+        }
+        let below = LeftOut {
+            nobodys: nobodys.map(|node| &node.below),
+            excluded: excluded.map(|node| &node.below),
+        };
+        Some((nobodys.is_some_and(|node| node.is_member), below))
+    }
+
+    fn is_nothing(self) -> bool {
+        let is_empty = |set: Option<&FieldSet>| set.is_none_or(FieldSet::is_empty);
+        is_empty(self.nobodys) && is_empty(self.excluded)
+    }
+
+    /// The rest of a set.
+    fn rest_of(self, mut set: FieldSet) -> FieldSet {
+        if let Some(nobodys) = self.nobodys {
+            set = set.difference(nobodys);
+        }
+        match self.excluded {
+            Some(excluded) => set.recursive_difference(excluded),
+            None => set,
+        }
+    }
+}
+
+pub(super) fn fields_v1(
+    of: ValueType<'_>,
+    (empty, new): (&Members, &Members),
+    nobodys: &FieldSet,
+    excluded: Option<&FieldSet>,
+) -> String {
+    let mut text = String::with_capacity(2048);
+    let left_out = LeftOut {
+        nobodys: Some(nobodys),
+        excluded,
+    };
+    text.push('{');
+    write_members(of, Some(empty), new, left_out, &mut text);
+    close(&mut text);
+    text
+}
+
+/// Ends what was begun with a brace. Each child has a comma behind it.
+fn close(text: &mut String) {
+    if text.ends_with(',') {
+        text.pop();
+    }
+    text.push('}');
+}
+
+fn write_members(
+    of: ValueType<'_>,
+    empty: Option<&Members>,
+    new: &Members,
+    left_out: LeftOut<'_>,
+    text: &mut String,
+) {
+    for (name, value) in new {
+        let old = empty.and_then(|empty| empty.get(name));
+        if old == Some(value) {
+            continue;
+        }
+        let element = PathElement::field(name);
+        let found = match left_out.is_nothing() {
+            true => Some((false, LeftOut::default())),
+            false => left_out.at(&element),
+        };
+        if let Some((is_nobodys, below)) = found {
+            let member = of.member(name).unwrap_or(of.at(Kind::Deduced));
+            write_child(&element, text, |text| match old {
+                Some(old) => write_changed(member, old, value, (is_nobodys, below), text),
+                None => {
+                    write_new(member, value, (is_nobodys, below), text);
+                    !is_nobodys
+                }
+            });
+        }
+    }
+}
+
+/// Writes a child: its name, and what `below` writes between braces. If `below` answers that the
+/// child is no member of the set, and writes nothing, the child is left out.
+fn write_child(element: &PathElement, text: &mut String, below: impl FnOnce(&mut String) -> bool) {
+    let begin = text.len();
+    write_name(element, text);
+    text.push_str(":{");
+    let inside = text.len();
+    let is_member = below(text);
+    match (is_member, text.len() > inside) {
+        (false, false) => {
+            text.truncate(begin);
+            return;
+        }
+        (true, true) => text.insert_str(inside, "\".\":{},"),
+        _ => {}
+    }
+    close(text);
+    text.push(',');
+}
+
+/// Writes what is below a value that the empty object has not. The value itself is owned.
+fn write_new(
+    of: ValueType<'_>,
+    value: &Value,
+    (_, left_out): (bool, LeftOut<'_>),
+    text: &mut String,
+) {
+    match (of.kind.form(Some(value)), value) {
+        (Form::Map { is_atomic: false }, Value::Object(members)) => {
+            write_members(of, None, members, left_out, text);
+        }
+        (Form::List { of: item, items }, Value::Array(values))
+            if !matches!(items, Items::Atomic) =>
+        {
+            write_items(of, (item, items), values, left_out, text);
+        }
+        _ => {}
+    }
+}
+
+/// Items that share a key are one field without anything below.
+fn write_items(
+    of: ValueType<'_>,
+    (item, items): (Option<&Type>, Items<'_>),
+    values: &[Value],
+    left_out: LeftOut<'_>,
+    text: &mut String,
+) {
+    let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+    let found = compare::sorted(of, item, items, values);
+    for same in found.chunk_by(|(one, _), (other, _)| one == other) {
+        let Some((element, value)) = same.first() else {
+            continue;
+        };
+        let Some((is_nobodys, below)) = left_out.at(element) else {
+            continue;
+        };
+        write_child(element, text, |text| {
+            if same.len() == 1 {
+                write_new(of.at(kind), value, (is_nobodys, below), text);
+            }
+            !is_nobodys
+        });
+    }
+}
+
+/// Writes what is below a value that differs from the one of the empty object. Answers whether the
+/// value itself is owned.
+fn write_changed(
+    of: ValueType<'_>,
+    old: &Value,
+    new: &Value,
+    (is_nobodys, left_out): (bool, LeftOut<'_>),
+    text: &mut String,
+) -> bool {
+    if let (false, Form::Map { is_atomic: false }, Value::Object(olds), Value::Object(news)) = (
+        matches!(of.kind, Kind::Deduced),
+        of.kind.form(Some(new)),
+        old,
+        new,
+    ) {
+        write_members(of, Some(olds), news, left_out, text);
+        return olds.is_empty() && news.is_empty() && !equal(old, new) && !is_nobodys;
+    }
+    let mut below = Comparison::default();
+    let mark = compare::value(of, Some(old), Some(new), &mut below);
+    let mut set = below.added;
+    set.add(&below.modified);
+    let set = left_out.rest_of(set);
+    if !set.is_empty() {
+        // The set without its braces.
+        let begin = text.len();
+        write_set(&set, false, text);
+        text.remove(begin);
+        text.pop();
+    }
+    (mark.added || mark.modified) && !is_nobodys
+}
