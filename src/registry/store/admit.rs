@@ -50,7 +50,7 @@ impl RegistryStore {
         };
         admission.admit(&attributes, Some(object)).await?;
         if may_change {
-            self.strategy.fill_in(object);
+            self.strategy.finish(object);
             keep_readable(object, before, request);
         }
         deduplicate(object, request.context);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::metadata::{self, FieldError};
 use crate::api::object::{Object, put, remove, whole_seconds};
@@ -59,6 +59,12 @@ impl Strategy {
         fill_in(object, &self.hub);
     }
 
+    /// Fills in what others have left out, and brings the object into the canonical form.
+    pub fn finish(&self, object: &mut Object) {
+        self.fill_in(object);
+        self.hub.canonicalize(object);
+    }
+
     /// Says in a new object who asks for it, if its kind has members for that.
     pub fn set_requester(&self, object: &mut Object, user: &UserInfo) {
         if let Some(requester) = self.definition.create.requester {
@@ -66,7 +72,8 @@ impl Strategy {
         }
     }
 
-    /// Sets the fields that the server decides on create (API-94, API-91).
+    /// Sets the fields that the server decides on create (API-94, API-91). An object of the hub's
+    /// version has its canonical form before.
     ///
     /// # Errors
     /// 422 with all faults of the object.
@@ -79,8 +86,16 @@ impl Strategy {
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
         let strategy = &self.definition.create;
+        let mut is_canonical = Arc::ptr_eq(&self.definition, &self.hub)
+            && strategy.prepare.is_none()
+            && strategy.requester.is_none();
         for path in &strategy.drops {
-            remove(object, path);
+            // An empty struct is what the canonical form has there.
+            let nothing = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+            if object.at(path).is_some_and(|value| !nothing(value)) {
+                remove(object, path);
+                is_canonical = false;
+            }
         }
         if let GenerationRule::OnChangeOf(_) = self.definition.generation {
             set_generation(object, 1);
@@ -90,7 +105,9 @@ impl Strategy {
             // What was prepared is filled in as well, as when it is read from storage.
             self.fill_in(object);
         }
-        self.hub.canonicalize(object);
+        if !is_canonical {
+            self.hub.canonicalize(object);
+        }
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
