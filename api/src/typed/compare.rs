@@ -111,7 +111,7 @@ fn of_form(
 ) -> Option<Mark> {
     match form {
         Form::Map { is_atomic: false } => {
-            let (old_members, new_members) = (members(old), members(new));
+            let (old_members, new_members) = (old.and_then(members), new.and_then(members));
             // Where both are empty, empty and null are told apart.
             if old_members.is_none() && new_members.is_none() {
                 return Some(leaf(old, new));
@@ -120,7 +120,7 @@ fn of_form(
             None
         }
         Form::List { of: item, items } if !matches!(items, Items::Atomic) => {
-            let (old_items, new_items) = (list(old), list(new));
+            let (old_items, new_items) = (old.map_or(&[][..], list), new.map_or(&[][..], list));
             if old_items.is_empty() && new_items.is_empty() {
                 return Some(leaf(old, new));
             }
@@ -143,12 +143,14 @@ fn leaf(old: Option<&Value>, new: Option<&Value>) -> Mark {
     }
 }
 
-fn members(value: Option<&Value>) -> Option<&Members> {
-    value?.as_object().filter(|members| !members.is_empty())
+/// The members of a map that has some.
+pub(super) fn members(value: &Value) -> Option<&Members> {
+    value.as_object().filter(|members| !members.is_empty())
 }
 
-fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+/// The items of a list. Other values have none.
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn map(of: ValueType<'_>, old: Option<&Members>, new: Option<&Members>, found: &mut Comparison) {

@@ -182,14 +182,24 @@ fn write_changed(
     (is_nobodys, left_out): (bool, LeftOut<'_>),
     text: &mut String,
 ) -> bool {
-    if let (false, Form::Map { is_atomic: false }, Value::Object(olds), Value::Object(news)) = (
-        matches!(of.kind, Kind::Deduced),
-        of.kind.form(Some(new)),
-        old,
-        new,
-    ) {
-        write_members(of, Some(olds), news, left_out, text);
-        return olds.is_empty() && news.is_empty() && !equal(old, new) && !is_nobodys;
+    // What both have is owned by its parts.
+    match of.kind.form(Some(new)) {
+        _ if matches!(of.kind, Kind::Deduced) => {}
+        Form::Map { is_atomic: false } => {
+            let (olds, news) = (compare::members(old), compare::members(new));
+            if let Some(news) = news {
+                write_members(of, olds, news, left_out, text);
+            }
+            return olds.is_none() && news.is_none() && !equal(old, new) && !is_nobodys;
+        }
+        Form::List { of: item, items }
+            if !matches!(items, Items::Atomic) && compare::list(old).is_empty() =>
+        {
+            let news = compare::list(new);
+            write_items(of, (item, items), news, left_out, text);
+            return news.is_empty() && !equal(old, new) && !is_nobodys;
+        }
+        _ => {}
     }
     let mut below = Comparison::default();
     let mark = compare::value(of, Some(old), Some(new), &mut below);
