@@ -100,7 +100,7 @@ impl std::str::FromStr for Quantity {
     /// The text is no quantity.
     fn from_str(text: &str) -> Result<Quantity, QuantityError> {
         let (is_negative, number, scale) = parts(text)?;
-        let nanos = nanos(number, &scale);
+        let nanos = small_nanos(number, &scale).unwrap_or_else(|| nanos(number, &scale));
         let mut format = scale.format;
         if format == Format::BinarySi && nanos > 0 && nanos < ONE {
             format = Format::DecimalSi;
@@ -126,7 +126,7 @@ fn parts(text: &str) -> Result<(bool, &str, Scale), QuantityError> {
     let is_numeric = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let end = rest.bytes().position(|byte| !is_numeric(byte));
     let (number, suffix) = rest.split_at(end.unwrap_or(rest.len()));
-    if text.is_empty() || number.matches('.').count() > 1 {
+    if text.is_empty() || number.bytes().filter(|byte| *byte == b'.').count() > 1 {
         return Err(QuantityError::Form);
     }
     check_suffix(suffix)?;
@@ -163,7 +163,8 @@ fn looks_canonical(number: &str, scale: &Scale) -> bool {
         return fraction.is_empty() && !is_eighth && digits + 3 * scale.power_of_1024 <= 14;
     }
     let power = scale.power_of_ten - fraction.len() as i64;
-    let ends_in_zeros = format!("{whole}{fraction}").ends_with("000");
+    let mut last = whole.bytes().chain(fraction.bytes()).rev();
+    let ends_in_zeros = digits >= 3 && last.by_ref().take(3).all(|digit| digit == b'0');
     digits <= 18 && power >= -NANO_DIGITS && power % 3 == 0 && !ends_in_zeros
 }
 
@@ -175,6 +176,18 @@ fn check_suffix(suffix: &str) -> Result<(), QuantityError> {
         true => Ok(()),
         false => Err(QuantityError::Form),
     }
+}
+
+/// The billionths in a whole number of few digits, which most quantities are. `None` for others.
+fn small_nanos(number: &str, scale: &Scale) -> Option<i128> {
+    if number.is_empty() || number.len() > 15 {
+        return None;
+    }
+    let units: i128 = number.parse::<u64>().ok()?.into();
+    let units = units << (10 * scale.power_of_1024);
+    let power = u32::try_from(NANO_DIGITS + scale.power_of_ten).ok()?;
+    let nanos = units.checked_mul(10_i128.checked_pow(power)?)?;
+    (nanos <= MAX).then_some(nanos)
 }
 
 /// A decimal number times a scale, in billionths, rounded up.
@@ -431,6 +444,20 @@ mod tests {
         assert_eq!(milli("1n").to_string(), "1m");
         assert_eq!(milli("1.2345678912345").to_string(), "1235m");
         assert_eq!(milli("-1n").to_string(), "-1m");
+    }
+
+    proptest! {
+        /// Both ways to read a number agree.
+        #[test]
+        fn short_numbers_are_read_as_long_ones(
+            number in "[0-9]{0,16}",
+            suffix in "([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]{1,2})?",
+        ) {
+            let scale = Scale::read(&suffix).unwrap();
+            if let Some(small) = small_nanos(&number, &scale) {
+                prop_assert_eq!(small, nanos(&number, &scale));
+            }
+        }
     }
 
     #[test]
