@@ -35,7 +35,7 @@ impl<'m> FieldManager<'m> {
     /// A plain 500 for managedFields that can't be read.
     pub fn scale_of(&self, object: &Object, scaling: &Scaling) -> Result<Object, Box<Status>> {
         let mut scale = scaling.scale_of(object);
-        let owners = self.owners_of_replicas(object, &scale.api_version().to_owned());
+        let owners = self.owners_of_replicas(object, scale.api_version());
         if let Some(list) = write_entries(owners.map_err(unreadable)?) {
             let metadata = scale.metadata_mut();
             metadata.insert("managedFields".to_owned(), list);
