@@ -25,6 +25,8 @@ pub enum FieldFault {
     Duplicate(String),
     /// As `Duplicate`, in YAML. Its line and its name: `line 4: key "k" already set in map`.
     Repeated(String),
+    /// It is one of these in the text of a JSON patch.
+    OfJsonPatch(Box<FieldFault>),
 }
 
 impl fmt::Display for FieldFault {
@@ -33,6 +35,7 @@ impl fmt::Display for FieldFault {
             FieldFault::Unknown(path) => write!(f, "unknown field {}", go_quote(path)),
             FieldFault::Duplicate(path) => write!(f, "duplicate field {}", go_quote(path)),
             FieldFault::Repeated(text) => f.write_str(text),
+            FieldFault::OfJsonPatch(fault) => write!(f, "json patch {fault}"),
         }
     }
 }

@@ -170,26 +170,46 @@ fn check_kind(
     if kind == wanted && version == own_version {
         return Ok(());
     }
-    let (group, bare) = version.split_once('/').unwrap_or(("", version));
-    let scheme = scheme_of(&definition.group);
-    let is_in_scheme =
-        scheme_of(group) == scheme || group.is_empty() && KINDS_OF_ALL_VERSIONS.contains(&kind);
-    let is_known = is_in_scheme && is_registered(definition.object_type, kind, version);
+    let OtherKind { is_known, why } = OtherKind::of(kind, version, definition);
     if kind == wanted && is_known {
         return Err(Box::new(Status::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({own_version})"
         ))));
     }
-    let why = if is_known {
-        let package = definition.internal_package();
-        format!("converting ({bare}.{kind}) to ({package}.{wanted}): unknown conversion")
-    } else {
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
-    };
+    let bare = version.split_once('/').map_or(version, |(_, bare)| bare);
     Err(Box::new(Status::bad_request(format!(
         "{kind} in version \"{bare}\" cannot be handled as a {wanted}: {why}"
     ))))
+}
+
+/// A kind or a version that is not the one that was wanted.
+pub(crate) struct OtherKind {
+    /// Whether Kubernetes has it.
+    is_known: bool,
+    /// Why it can't be taken for the one that was wanted.
+    pub why: String,
+}
+
+impl OtherKind {
+    /// What becomes of an object of this kind and version where one of the definition is wanted.
+    pub(crate) fn of(kind: &str, version: &str, definition: &ResourceDefinition) -> OtherKind {
+        let wanted = &definition.kind;
+        let (group, bare) = version.split_once('/').unwrap_or(("", version));
+        let scheme = scheme_of(&definition.group);
+        let is_in_scheme =
+            scheme_of(group) == scheme || group.is_empty() && KINDS_OF_ALL_VERSIONS.contains(&kind);
+        let is_known = is_in_scheme && is_registered(definition.object_type, kind, version);
+        let why = if is_known {
+            let package = definition.internal_package();
+            format!("converting ({bare}.{kind}) to ({package}.{wanted}): unknown conversion")
+        } else {
+            format!(
+                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+            )
+        };
+        OtherKind { is_known, why }
+    }
 }
 
 /// The place in Kubernetes' sources of what knows the kinds of a group, as refusals name it. Two

@@ -346,6 +346,7 @@ fn duplicate_members_are_reported() {
             FieldFault::Duplicate(path)
             | FieldFault::Unknown(path)
             | FieldFault::Repeated(path) => path,
+            FieldFault::OfJsonPatch(fault) => fault.to_string(),
         };
         faults.into_iter().map(path).collect()
     };

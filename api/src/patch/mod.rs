@@ -9,12 +9,13 @@ mod missing;
 mod strategic;
 
 use json_patch::PatchOperation;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::decode::{
-    self, BodyFormat, FieldFault, TypedDocument, decode_value, strict_decoding_error, type_value,
+    self, BodyFormat, FieldFault, OtherKind, TypedDocument, decode_value, strict_decoding_error,
+    type_value,
 };
-use crate::document_paths::json_type;
+use crate::document_paths::{FieldFaults, Place, json_type};
 use crate::field_error::beginning;
 use crate::go_json::{Expected, document_error, object_error};
 use crate::object::Object;
@@ -43,8 +44,9 @@ pub enum PatchKind {
 /// A parsed patch. It can be applied again when a write is retried (API-151).
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// Operations (RFC 6902). `None` stands for an operation that fails for every object.
-    Json(Vec<Option<PatchOperation>>),
+    /// Operations (RFC 6902), and their unknown and duplicate members. `None` stands for an operation
+    /// that fails for every object.
+    Json(Vec<Option<PatchOperation>>, Vec<FieldFault>),
     /// A document to merge (RFC 7386), and its duplicate members.
     Merge(Value, Vec<FieldFault>),
     /// A document to merge by the types of its members.
@@ -56,8 +58,9 @@ pub enum Patch {
 pub struct Patched {
     /// The object.
     pub object: Object,
-    /// Unknown members, which were dropped.
-    pub unknown: Vec<FieldFault>,
+    /// Unknown and duplicate members of the patch, and unknown ones of its result, which were
+    /// dropped (API-156).
+    pub faults: Vec<FieldFault>,
 }
 
 impl Patch {
@@ -73,14 +76,6 @@ impl Patch {
         }
     }
 
-    /// Duplicate members of a merge patch, for a warning (API-156).
-    pub fn duplicates(&self) -> &[FieldFault] {
-        match self {
-            Patch::Json(_) | Patch::Strategic(_) => &[],
-            Patch::Merge(_, duplicates) => duplicates,
-        }
-    }
-
     /// Whether the patch may read or write the object's `resourceVersion`. Then its result depends
     /// on the version.
     pub fn touches_version(&self) -> bool {
@@ -92,7 +87,7 @@ impl Patch {
         let place = format!("/metadata/{member}");
         let contains = |path: &str| place.starts_with(path) || path.starts_with(&place);
         match self {
-            Patch::Json(operations) => operations.iter().flatten().any(|operation| {
+            Patch::Json(operations, _) => operations.iter().flatten().any(|operation| {
                 let from = match operation {
                     PatchOperation::Copy(copy) => Some(copy.from.as_str()),
                     PatchOperation::Move(moved) => Some(moved.from.as_str()),
@@ -109,7 +104,8 @@ impl Patch {
     }
 
     /// Applies the patch and checks the types of the result. A patch can remove kind and apiVersion
-    /// but not change them. Unknown members are dropped, and strict validation refuses them.
+    /// but not change them. Unknown members are dropped, and strict validation refuses them and the
+    /// faults of the patch itself.
     ///
     /// # Errors
     /// 422 for an operation that fails, for one that costs too much, and for a result that is not
@@ -130,16 +126,16 @@ impl Patch {
             false => object,
         };
         let copy = || Value::Object(object.0.clone());
-        let patched = match self {
-            Patch::Json(operations) => apply_operations(copy(), operations)?,
-            Patch::Merge(document, _) => {
+        let (patched, faults) = match self {
+            Patch::Json(operations, faults) => (apply_operations(copy(), operations)?, faults),
+            Patch::Merge(document, duplicates) => {
                 let mut patched = copy();
                 json_patch::merge(&mut patched, document);
-                patched
+                (patched, duplicates)
             }
             Patch::Strategic(patch) => return patch.apply(object, definition, validation),
         };
-        finish(patched, definition, validation)
+        finish(patched, faults.clone(), definition, validation)
     }
 }
 
@@ -164,9 +160,9 @@ fn parse_merge(body: &[u8]) -> Result<Patch, Box<Status>> {
 fn parse_operations(body: &[u8]) -> Result<Patch, Box<Status>> {
     let in_go = || document_error(body, Expected::List, "[]handlers.jsonPatchOp");
     let decoded = decode_value(body, BodyFormat::Json);
-    let (value, _) = decoded.map_err(|why| unreadable(in_go().unwrap_or(why)))?;
+    let (value, duplicates) = decoded.map_err(|why| unreadable(in_go().unwrap_or(why)))?;
     match value {
-        Value::Null => Ok(Patch::Json(Vec::new())),
+        Value::Null => Ok(Patch::Json(Vec::new(), Vec::new())),
         Value::Array(items) if items.len() > MAX_OPERATIONS => {
             Err(Box::new(Status::request_too_large_because(format!(
                 "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
@@ -174,12 +170,33 @@ fn parse_operations(body: &[u8]) -> Result<Patch, Box<Status>> {
             ))))
         }
         Value::Array(items) => {
+            let faults = unknown_members(&items).into_iter().chain(duplicates);
+            let faults = faults.map(|fault| FieldFault::OfJsonPatch(Box::new(fault)));
+            let faults = faults.collect();
             let operations: Result<Vec<_>, String> =
                 items.into_iter().map(read_operation).collect();
-            operations.map(Patch::Json).map_err(unreadable)
+            match operations {
+                Ok(operations) => Ok(Patch::Json(operations, faults)),
+                Err(why) => Err(unreadable(why)),
+            }
         }
         _ => Err(unreadable(in_go().unwrap_or_default())),
     }
+}
+
+/// The members that operations don't have (API-156).
+fn unknown_members(items: &[Value]) -> Vec<FieldFault> {
+    const KNOWN: [&str; 4] = ["op", "path", "from", "value"];
+    let mut faults = FieldFaults::default();
+    for (index, item) in items.iter().enumerate() {
+        let item_at = Place::Item(&Place::Top, index);
+        for name in item.as_object().into_iter().flat_map(Map::keys) {
+            if !KNOWN.contains(&name.as_str()) {
+                faults.note(FieldFault::Unknown, Place::Member(&item_at, name));
+            }
+        }
+    }
+    faults.into_vec()
 }
 
 /// Reads one operation. An item that is not an object or has members of a wrong type makes the
@@ -237,9 +254,10 @@ fn apply_operations(
     Ok(document)
 }
 
-/// Checks the result of a patch.
+/// Checks the result of a patch with these faults.
 fn finish(
     patched: Value,
+    mut faults: Vec<FieldFault>,
     definition: &ResourceDefinition,
     validation: FieldValidation,
 ) -> Result<Patched, Box<Status>> {
@@ -250,15 +268,24 @@ fn finish(
         }
     };
     let own_version = definition.api_version();
-    for (name, wanted) in [("kind", &definition.kind), ("apiVersion", &own_version)] {
-        match members.get(name) {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) if text.is_empty() || text == wanted => {}
-            Some(_) => {
-                let why = format!("{name} of the result must be {wanted}");
-                return Err(Box::new(Status::patch_result_invalid(patched, &why)));
-            }
-        }
+    let named = |name, own| match members.get(name) {
+        None | Some(Value::Null) => Ok(own),
+        Some(Value::String(text)) if text.is_empty() => Ok(own),
+        Some(Value::String(text)) => Ok(text),
+        Some(other) => Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct \
+             field .{name} of type string",
+            json_type(other)
+        )),
+    };
+    let types = named("kind", &definition.kind);
+    let types = types.and_then(|kind| Ok((kind, named("apiVersion", &own_version)?)));
+    let other = types.map(|(kind, version)| {
+        let is_other = kind != &definition.kind || version != &own_version;
+        is_other.then(|| OtherKind::of(kind, version, definition).why)
+    });
+    if let Err(why) | Ok(Some(why)) = other {
+        return Err(Box::new(Status::patch_result_invalid(patched, &why)));
     }
     let refused = |why: &str| Box::new(Status::patch_result_invalid(patched.clone(), why));
     let read = type_value(&patched, definition.object_type).map_err(|_| {
@@ -273,14 +300,15 @@ fn finish(
     else {
         return Err(refused(&read.refusal.unwrap_or_default()));
     };
-    if validation == FieldValidation::Strict && !unknown.is_empty() {
-        let why = strict_decoding_error(&unknown);
+    faults.extend(unknown);
+    if validation == FieldValidation::Strict && !faults.is_empty() {
+        let why = strict_decoding_error(&faults);
         let shown = beginning(&patched);
         return Err(Box::new(Status::patch_result_invalid(shown, &why)));
     }
     let mut object = Object::of(members);
     object.set_type(&definition.kind, &own_version);
-    Ok(Patched { object, unknown })
+    Ok(Patched { object, faults })
 }
 
 #[cfg(test)]

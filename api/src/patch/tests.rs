@@ -262,17 +262,38 @@ fn merge_patches_merge_and_delete() {
     assert_eq!(gone["metadata"].get("labels"), None);
 }
 
-/// API-156: the last of two equal members is used, and the patch lists them.
+/// API-156: the last of two equal members is used. Faults of the patch come before those of its
+/// result.
 #[test]
-fn duplicate_members_of_a_merge_patch_are_reported() {
-    let patch = parsed(PatchKind::Merge, r#"{"data":{"a":"1","a":"2"}}"#).unwrap();
-    let twice = FieldFault::Duplicate("data.a".to_owned());
-    assert_eq!(patch.duplicates(), [twice]);
-    let patched = patch
-        .apply(&configmap(), &configmaps(), FieldValidation::Warn)
-        .unwrap();
-    assert_eq!(patched.object.text(&["data", "a"]), "2");
-    assert_eq!(parsed(PatchKind::Json, "[]").unwrap().duplicates(), []);
+fn unknown_and_duplicate_members_of_patches_are_reported() {
+    let faults = |kind, body: &str| {
+        let patch = parsed(kind, body).unwrap();
+        let patched = patch.apply(&configmap(), &configmaps(), FieldValidation::Warn);
+        let patched = patched.unwrap();
+        assert_eq!(patched.object.text(&["data", "a"]), "2");
+        let strict = patch.apply(&configmap(), &configmaps(), FieldValidation::Strict);
+        let texts: Vec<String> = patched.faults.iter().map(ToString::to_string).collect();
+        let expected = format!("strict decoding error: {}", texts.join(", "));
+        let refused = strict.unwrap_err();
+        assert_eq!(refused.code, 422);
+        assert!(refused.message.contains(&expected), "{}", refused.message);
+        texts
+    };
+    let merge = r#"{"data":{"a":"1","a":"2"},"more":1}"#;
+    assert_eq!(
+        faults(PatchKind::Merge, merge),
+        [r#"duplicate field "data.a""#, r#"unknown field "more""#]
+    );
+    let operations = r#"[{"op":"add","path":"/more","value":1,"foo":2},
+        {"op":"add","op":"add","path":"/data/a","value":"2"}]"#;
+    assert_eq!(
+        faults(PatchKind::Json, operations),
+        [
+            r#"json patch unknown field "[0].foo""#,
+            r#"json patch duplicate field "[1].op""#,
+            r#"unknown field "more""#
+        ]
+    );
 }
 
 /// API-161, API-162: a result of a wrong type is a 422 at `patch` that names no kind.

@@ -386,26 +386,13 @@ impl Updating<'_> {
             }
             UpdateSource::Patch(patch) => patch,
         };
-        let Patched {
-            mut object,
-            unknown,
-        } = patch.apply(stored, definition, self.options.field_validation)?;
+        let Patched { mut object, faults } =
+            patch.apply(stored, definition, self.options.field_validation)?;
         if self.options.field_validation == FieldValidation::Warn {
             let warnings = &self.request.context.warnings;
-            unknown
+            faults
                 .iter()
                 .for_each(|fault| warnings.add(fault.to_string()));
-        }
-        if object.kind() != stored.kind() || object.api_version() != stored.api_version() {
-            let why = format!(
-                "it is no {} of {} any more",
-                stored.kind(),
-                stored.api_version()
-            );
-            return Err(Box::new(Status::patch_result_invalid(
-                serde_json::Value::Object(object.0),
-                &why,
-            )));
         }
         self.check_identity(&mut object)?;
         Ok(object)

@@ -1,11 +1,10 @@
 //! PATCH of an object (http.md 4.1).
 
-use super::document::judge;
 use super::{Answered, RequestScope, applied, capability, written};
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
-use crate::registry::{RequestContext, UpdateSource};
+use crate::registry::UpdateSource;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::{
@@ -38,7 +37,7 @@ pub(super) async fn patch(
     let update = async move {
         let source = match given {
             Given::Apply => applied::read(&body, &options, &context)?,
-            Given::Plain(kind) => source(kind, &body, &options, &context)?,
+            Given::Plain(kind) => source(kind, &body, &target).await?,
         };
         let patcher = capability(target.storage.patcher())?;
         let patching = patcher.update(&context, target.object(), source, &options);
@@ -49,21 +48,21 @@ pub(super) async fn patch(
     respond::object(code, &form, kind, &written_object.object)
 }
 
-/// The patch of a body, with its duplicate members reported as the client asked.
-fn source(
+/// The patch of a body. One that can't be read is refused when its object was found, as
+/// kube-apiserver reads patches only then (API-153).
+async fn source(
     kind: PatchKind,
     body: &[u8],
-    options: &WriteOptions,
-    context: &RequestContext,
+    target: &Target,
 ) -> Result<UpdateSource, Box<Status>> {
-    let patch = Patch::parse(kind, body)?;
-    if let Patch::Merge(document, duplicates) = &patch {
-        let (validation, warnings) = (options.field_validation, &context.warnings);
-        judge(duplicates, validation, warnings, |error| {
-            Status::patch_result_invalid(document, error)
-        })?;
+    match Patch::parse(kind, body) {
+        Ok(patch) => Ok(UpdateSource::Patch(patch)),
+        Err(refusal) => {
+            let getter = capability(target.storage.getter())?;
+            getter.get(target.object(), "").await?;
+            Err(refusal)
+        }
     }
-    Ok(UpdateSource::Patch(patch))
 }
 
 /// A patch of a supported type, not parsed yet.

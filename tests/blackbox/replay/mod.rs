@@ -178,6 +178,7 @@ scenarios! {
     namespaces "namespaces",
     patch_json "patch-json",
     patch_merge "patch-merge",
+    patch_rules "patch-rules",
     scale "scale",
     scale_owners "scale-owners",
     scale_refusals "scale-refusals",

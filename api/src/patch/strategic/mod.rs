@@ -100,9 +100,6 @@ impl StrategicPatch {
         }
         let mut object = Object::of(members);
         object.set_type(&definition.kind, &definition.api_version());
-        Ok(Patched {
-            object,
-            unknown: faults,
-        })
+        Ok(Patched { object, faults })
     }
 }

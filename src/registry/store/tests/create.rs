@@ -2,10 +2,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::FutureExt;
+use serde_json::json;
 
+use crate::admission::{Admission, Admitted, Attributes, MutatingPlugin, Plugin};
+use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::status::StatusReason;
-use crate::registry::tests::fixture::{Fixture, refusal};
+use crate::registry::store::{RegistryStore, StoreOptions};
+use crate::registry::tests::fixture::{Fixture, refusal, shown};
 use crate::registry::tests::hooked::Hooked;
 use crate::storage::{ResourceStorage, StorageError, StorageErrorKind};
 
@@ -280,4 +284,57 @@ async fn a_creation_whose_client_hangs_up_is_under_way_until_it_is_decided() {
         settling.await;
         assert_eq!(fixture.names(resource, Some("d")).await, ["a"]);
     }
+}
+
+/// Admission that leaves managedFields that can't be read.
+struct Breaking;
+
+impl Plugin for Breaking {
+    fn name(&self) -> &'static str {
+        "Breaking"
+    }
+
+    fn mutating(&self) -> Option<&dyn MutatingPlugin> {
+        Some(self)
+    }
+}
+
+impl MutatingPlugin for Breaking {
+    fn admit<'p>(&'p self, _: &'p Attributes<'_>, object: Option<&'p mut Object>) -> Admitted<'p> {
+        if let Some(object) = object {
+            let broken = json!([{ "manager": "broken" }]);
+            let metadata = object.metadata_mut();
+            metadata.insert("managedFields".to_owned(), broken);
+        }
+        async { Ok(()) }.boxed()
+    }
+}
+
+/// API-189: the entries from before admission are stored, and the client is warned.
+#[tokio::test]
+async fn managed_fields_that_admission_breaks_are_restored_api_189() {
+    let fixture = Fixture::new().await;
+    let plain = fixture.store("configmaps");
+    let options = StoreOptions {
+        admission: Admission::new(vec![Arc::new(Breaking)]),
+        ..StoreOptions::default()
+    };
+    let definition = plain.definition().clone();
+    let store = RegistryStore::new(definition, plain.storages().clone(), options);
+    let body = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"},
+        "data": {"k": "1"}});
+    let object = Object(body.as_object().expect("an object").clone());
+    let options = WriteOptions::default();
+    let creating = store.create(&fixture.context, Some("d"), object, &options);
+    let created = shown(&creating.await.expect("created"));
+    let entry = |member: &str| created.0["metadata"]["managedFields"][0][member].clone();
+    assert_eq!(entry("operation"), "Update");
+    let fields = json!({"f:data": {".": {}, "f:k": {}}});
+    assert_eq!(entry("fieldsV1"), fields);
+    let warnings = fixture.context.warnings.take();
+    let [warning] = warnings.as_slice() else {
+        panic!("{warnings:?}");
+    };
+    let expected = ".metadata.managedFields was in an invalid state after admission";
+    assert!(warning.contains(expected), "{warning}");
 }
