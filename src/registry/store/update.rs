@@ -14,6 +14,7 @@ use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
 use crate::api::resource::Subresource;
+use crate::api::schema::Empties;
 use crate::api::status::Status;
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -236,16 +237,16 @@ impl Updating<'_> {
         if self.request.subresource.is_some() {
             return Err(absent());
         }
-        let mut object = match self.source {
+        let (mut object, empties) = match self.source {
             UpdateSource::Replace(object) if definition.create_on_update => self.first(object)?,
-            UpdateSource::Apply(applied) => self.first_applied(applied)?,
+            UpdateSource::Apply(applied) => (self.first_applied(applied)?, Empties::default()),
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
         store
             .admit(&self.request, self.options, &mut object, None)
             .await?;
-        store.prepare_new(&mut object, self.request.context)?;
+        store.prepare_new(&mut object, &empties, self.request.context)?;
         store
             .validate_admitted(&self.request, self.options, &object, None)
             .await?;
@@ -253,7 +254,7 @@ impl Updating<'_> {
     }
 
     /// The first content of an object that is put.
-    fn first(&self, object: &Object) -> Result<Object, Box<Status>> {
+    fn first(&self, object: &Object) -> Result<(Object, Empties), Box<Status>> {
         let (store, definition) = (self.store, self.store.definition());
         if !object.uid().is_empty() {
             let key = store.options.root.physical(self.key);
@@ -266,8 +267,8 @@ impl Updating<'_> {
         }
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
-        store.take_in(&mut object, None, &self.request);
-        Ok(object)
+        let empties = store.take_in(&mut object, None, &self.request);
+        Ok((object, empties))
     }
 
     /// The first content of an object that is applied (API-152).
@@ -311,14 +312,14 @@ impl Updating<'_> {
 
     async fn change(&self, cached: &CachedObject, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
-        let mut object = self.changed(stored)?;
+        let (mut object, empties) = self.changed(stored)?;
         store
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
         self.check_version(&object, cached)?;
         let part = self.request.subresource;
         let strategy = &store.strategy;
-        strategy.prepare_update(&mut object, stored, part, clock::now())?;
+        strategy.prepare_update(&mut object, stored, part, clock::now(), &empties)?;
         keep_times(&mut object, stored);
         store
             .validate_admitted(&self.request, self.options, &object, Some(stored))
@@ -326,18 +327,19 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The requested content as an object of the hub, with its managedFields.
-    fn changed(&self, stored: &Object) -> Result<Object, Box<Status>> {
+    /// The requested content as an object of the hub, with its managedFields, and what of it was
+    /// given empty.
+    fn changed(&self, stored: &Object) -> Result<(Object, Empties), Box<Status>> {
         let store = self.store;
         let live = store.in_version(stored);
         if let UpdateSource::Apply(applied) = self.source {
             let mut object = self.applied(applied, Some(&live))?;
             self.accept_applied(&mut object)?;
-            return Ok(object);
+            return Ok((object, Empties::default()));
         }
         let mut object = self.wanted(&live)?;
-        store.take_in(&mut object, Some(&live), &self.request);
-        Ok(object)
+        let empties = store.take_in(&mut object, Some(&live), &self.request);
+        Ok((object, empties))
     }
 
     /// The requested content, based on the current object. Both have the version of the store.
