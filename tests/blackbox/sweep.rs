@@ -176,7 +176,7 @@ fn says(body: &Value, path: &str) -> bool {
         (_, Some((first, rest))) => says(&body[first], rest),
         (_, None) => body
             .get(path)
-            .is_some_and(|value| !value.is_null() && value != ""),
+            .is_some_and(|value| ![Value::Null, json!(""), json!([])].contains(value)),
     }
 }
 
@@ -204,13 +204,13 @@ fn remove_admitted(object: &mut Value) {
         }
     }
     for name in ["taints", "tolerations"] {
-        let Some(list) = object.pointer_mut(&format!("/spec/{name}")) else {
+        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
             continue;
         };
-        if let Some(items) = list.as_array_mut() {
+        if let Some(Value::Array(items)) = spec.get_mut(name) {
             items.retain(|item| !text(item, "key").starts_with("node.kubernetes.io/"));
             if items.is_empty() {
-                *list = Value::Null;
+                spec.remove(name);
             }
         }
     }

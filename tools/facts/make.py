@@ -63,6 +63,19 @@ TEXTS = {
 # The fields whose objects say their apiVersion and kind in JSON, unlike other objects in objects.
 TYPED = {"volumeClaimTemplates"}
 
+# The fields of which Kubernetes tells an empty list or map from none while it checks an object. tools/facts/sweep.py
+# finds them: its cases "empty".
+EMPTY = {
+    "meta.v1.ObjectMeta": {"labels", "ownerReferences", "finalizers", "managedFields"},
+    "apiextensions.v1.CustomResourceDefinitionSpec": {"versions"},
+    "apiextensions.v1.JSONSchemaProps": {"allOf", "anyOf", "definitions", "dependencies", "enum", "oneOf", "patternProperties", "properties", "required", "x-kubernetes-list-map-keys"},
+    "autoscaling.v2.HPAScalingRules": {"policies"},
+    "batch.v1.PodFailurePolicyOnExitCodesRequirement": {"values"},
+    "core.v1.NodeSelector": {"nodeSelectorTerms"},
+    "core.v1.PersistentVolumeSpec": {"capacity"},
+    "resource.v1.ResourceSliceSpec": {"devices", "sharedCounters"},
+}
+
 SCALARS = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
 
 FIELD = re.compile(r"^(?:(\w+)\s+)?([\w.*\[\]]+)\s+`(.*)`")
@@ -253,7 +266,8 @@ class Facts:
                 head.append("union")
             lines.append(" ".join(head))
             for field in struct["fields"]:
-                lines += self.field_lines(package, field)
+                empty = EMPTY.get(f"{short(package.go_path)}.{name}", ())
+                lines += [line + " empty" * (field["name"] in empty) for line in self.field_lines(package, field)]
             lines.append("")
         return "\n".join(lines).rstrip() + "\n"
 

@@ -14,7 +14,7 @@ mod verb;
 
 use crate::group_version_kind::GroupVersionKind;
 use crate::object::Object;
-use crate::schema::{self, ObjectType};
+use crate::schema::{self, Empties, ObjectType};
 
 pub use columns::{Cell, Column};
 pub use conversion::{ConversionStrategy, convert};
@@ -247,6 +247,15 @@ impl ResourceDefinition {
         if let Some((schema, id)) = self.object_type.found() {
             schema.canonicalize(id, &mut object.0);
         }
+    }
+
+    /// The empty lists and maps of an object of this version that are told from none while it is
+    /// checked. The canonical form has none of them.
+    pub fn empties(&self, object: &Object) -> Empties {
+        let found = self.object_type.found();
+        found.map_or_else(Empties::default, |(schema, id)| {
+            schema.empties(id, &object.0)
+        })
     }
 
     /// The selectable fields that are indexed, by their place in the list.

@@ -6,12 +6,14 @@
 //! This folder must not know which kinds exist: those of Kubernetes are a table of the registry.
 
 mod canonical;
+mod empties;
 mod messages;
 mod model;
 mod notation;
 mod openapi;
 
 pub(crate) use canonical::is_zero;
+pub use empties::Empties;
 pub(crate) use messages::{
     DELIMITED, Message, MessagePart, is_list_message, push_number, wire_type,
 };

@@ -33,6 +33,7 @@
 //! | `default=TCP` | the value that counts if none is given |
 //! | `typed` | the objects in it have their apiVersion and kind in JSON |
 //! | `discriminator` | it says which other field is set |
+//! | `empty` | an empty list or map is told from none until the object has been checked |
 //!
 //! `inline` instead of a name means the fields of another struct, which is a message with this
 //! number in protobuf. Types are written as in Go, with the package in front if it is another one:
@@ -41,6 +42,7 @@
 use std::collections::HashMap;
 
 use super::canonical::is_printed_without_value;
+use super::empties::find_ways;
 use super::model::{
     Field, KindName, ListType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct, StructId, Type,
 };
@@ -174,7 +176,8 @@ impl<'t> Texts<'t> {
             by_name: &by_name,
         };
         let structs = self.structs.iter().map(|text| resolver.resolved(text));
-        let structs = structs.collect::<Result<_, _>>()?;
+        let mut structs: Vec<Struct> = structs.collect::<Result<_, _>>()?;
+        find_ways(&mut structs);
         Ok(Schema {
             structs,
             by_name,
@@ -196,6 +199,7 @@ impl Resolver<'_, '_> {
         let printed = |(place, field)| is_printed_without_value(field).then_some(place);
         let printed = fields.iter().enumerate().filter_map(printed);
         Ok(Struct {
+            to_empties: Vec::new(),
             package: text.package.to_owned(),
             name: text.name.to_owned(),
             kind: self.kind(text),
@@ -417,6 +421,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
         patch: None,
         has_types: false,
         is_discriminator: false,
+        tells_empty: false,
         default: None,
     };
     for word in words {
@@ -427,6 +432,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
                 "required" => field.is_required = true,
                 "typed" => field.has_types = true,
                 "discriminator" => field.is_discriminator = true,
+                "empty" => field.tells_empty = true,
                 _ => return None,
             },
             Some(("list", list)) => field.list = Some(list_type(list)?),

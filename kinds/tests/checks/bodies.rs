@@ -9,16 +9,30 @@ use serde_json::{Map, Value, json};
 
 use super::row;
 
-/// What the server makes of an object.
+/// What the server makes of an object. What is given empty is validated as it is, and then filled
+/// in as if it were none.
 pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
-    let (schema, id) = row.object_type.found().expect("a known type");
     let mut object = object.clone();
+    fill_in(&mut object, row);
+    let empties = row.empties(&object);
+    row.canonicalize(&mut object);
+    if empties.restore(&mut object) {
+        if let Some(validate) = row.create.validate {
+            validate(&object);
+        }
+        row.canonicalize(&mut object);
+        fill_in(&mut object, row);
+        row.canonicalize(&mut object);
+    }
+    object
+}
+
+fn fill_in(object: &mut Object, row: &ResourceDefinition) {
+    let (schema, id) = row.object_type.found().expect("a known type");
     schema.add_structs(id, &mut object.0);
     if let Some(defaults) = row.defaults {
-        defaults(&mut object);
+        defaults(object);
     }
-    schema.canonicalize(id, &mut object.0);
-    object
 }
 
 /// What is read, filled in and brought into its canonical form stays as it is when that is done

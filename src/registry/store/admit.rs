@@ -50,7 +50,7 @@ impl RegistryStore {
         };
         admission.admit(&attributes, Some(object)).await?;
         if may_change {
-            self.strategy.finish(object);
+            self.strategy.complete(object);
             keep_readable(object, before, request);
         }
         deduplicate(object, request.context);

@@ -11,6 +11,7 @@ use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
+use crate::api::schema::Empties;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -30,6 +31,14 @@ pub(super) const SYSTEM_FIELDS: [&str; 5] = [
     "uid",
     "selfLink",
 ];
+
+/// An object on its way into the store.
+struct Creating<'c> {
+    object: Object,
+    /// What of it was given empty.
+    empties: &'c Empties,
+    creation: &'c Arc<PendingCreate>,
+}
 
 impl RegistryStore {
     /// Stores a new object.
@@ -54,21 +63,29 @@ impl RegistryStore {
             subresource: None,
         };
         deduplicate(&mut object, context);
-        self.take_in(&mut object, &request);
+        let empties = self.take_in(&mut object, &request);
+        let creation = &creation;
         self.admit(&request, options, &mut object, None).await?;
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {
-            return self.create_named(&request, options, object, creation).await;
+            let creating = Creating {
+                object,
+                empties: &empties,
+                creation,
+            };
+            return self.create_named(&request, options, creating).await;
         }
         let mut last = None;
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
-            match self
-                .create_named(&request, options, candidate, creation.clone())
-                .await
-            {
+            let creating = Creating {
+                object: candidate,
+                empties: &empties,
+                creation,
+            };
+            match self.create_named(&request, options, creating).await {
                 Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
                 other => return other,
             }
@@ -88,10 +105,15 @@ impl RegistryStore {
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        mut object: Object,
-        creation: Arc<PendingCreate>,
+        creating: Creating<'_>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        self.prepare_new(&mut object, request.context)?;
+        let Creating {
+            mut object,
+            empties,
+            creation,
+        } = creating;
+        let creation = creation.clone();
+        self.prepare_new(&mut object, empties, request.context)?;
         self.validate_admitted(request, options, &object, None)
             .await?;
         let name = object.name().to_owned();
@@ -143,11 +165,13 @@ impl RegistryStore {
     pub(super) fn prepare_new(
         &self,
         object: &mut Object,
+        empties: &Empties,
         context: &RequestContext,
     ) -> Result<(), Box<Status>> {
         self.strategy.set_requester(object, &context.user);
         let uid = uuid::Uuid::new_v4().to_string();
-        self.strategy.prepare_create(object, &uid, clock::now())
+        let now = clock::now();
+        self.strategy.prepare_create(object, &uid, now, empties)
     }
 }
 

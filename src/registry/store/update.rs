@@ -14,6 +14,7 @@ use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
 use crate::api::resource::{ResourceDefinition, Subresource};
+use crate::api::schema::Empties;
 use crate::api::status::Status;
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -246,16 +247,16 @@ impl Updating<'_> {
         if self.request.subresource.is_some() {
             return Err(absent());
         }
-        let mut object = match self.source {
+        let (mut object, empties) = match self.source {
             UpdateSource::Replace(object) if definition.create_on_update => self.first(object)?,
-            UpdateSource::Apply(applied) => self.first_applied(applied)?,
+            UpdateSource::Apply(applied) => (self.first_applied(applied)?, Empties::default()),
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
         store
             .admit(&self.request, self.options, &mut object, None)
             .await?;
-        store.prepare_new(&mut object, self.request.context)?;
+        store.prepare_new(&mut object, &empties, self.request.context)?;
         store
             .validate_admitted(&self.request, self.options, &object, None)
             .await?;
@@ -263,7 +264,7 @@ impl Updating<'_> {
     }
 
     /// The first content of an object that is put.
-    fn first(&self, object: &Object) -> Result<Object, Box<Status>> {
+    fn first(&self, object: &Object) -> Result<(Object, Empties), Box<Status>> {
         let (store, definition) = (self.store, self.store.definition());
         if !object.uid().is_empty() {
             let key = store.options.root.physical(self.key);
@@ -276,8 +277,8 @@ impl Updating<'_> {
         }
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
-        store.take_in(&mut object, &self.request);
-        Ok(object)
+        let empties = store.take_in(&mut object, &self.request);
+        Ok((object, empties))
     }
 
     /// The first content of an object that is applied (API-152).
@@ -326,7 +327,7 @@ impl Updating<'_> {
 
     async fn change(&self, cached: &CachedObject, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
-        let mut object = self.changed(stored)?;
+        let (mut object, empties) = self.changed(stored)?;
         store
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
@@ -335,7 +336,7 @@ impl Updating<'_> {
         let part = self.request.subresource;
         let part = part.filter(|part| part.scaling.is_none());
         let strategy = &store.strategy;
-        strategy.prepare_update(&mut object, stored, part, clock::now())?;
+        strategy.prepare_update(&mut object, stored, part, clock::now(), &empties)?;
         keep_times(&mut object, stored);
         store
             .validate_admitted(&self.request, self.options, &object, Some(stored))
@@ -343,35 +344,43 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The requested content as an object of the hub, with its managedFields.
-    fn changed(&self, stored: &Object) -> Result<Object, Box<Status>> {
+    /// The requested content as an object of the hub, with its managedFields, and what of it was
+    /// given empty.
+    fn changed(&self, stored: &Object) -> Result<(Object, Empties), Box<Status>> {
         let store = self.store;
         let live = store.in_version(stored);
         let manager = store.field_manager(&self.request);
-        let mut object = match self.request.scaling() {
+        let (mut object, empties) = match self.request.scaling() {
             None => self.requested(&manager, &live)?,
             Some(scaling) => {
                 let scale = manager.scale_of(&live, scaling)?;
-                let scale = self.requested(&manager.of_scales(scaling), &scale)?;
-                store.scaled(&manager, scaling, &scale, live.into_owned())?
+                let (scale, _) = self.requested(&manager.of_scales(scaling), &scale)?;
+                let object = store.scaled(&manager, scaling, &scale, live.into_owned())?;
+                (object, Empties::default())
             }
         };
         store.convert_to_hub(&mut object);
-        Ok(object)
+        Ok((object, empties))
     }
 
     /// What the request makes of a live object, with its managedFields. Both have the kind of the
     /// manager.
-    fn requested(&self, manager: &FieldManager<'_>, live: &Object) -> Result<Object, Box<Status>> {
+    /// What of it was given empty leaves, too.
+    fn requested(
+        &self,
+        manager: &FieldManager<'_>,
+        live: &Object,
+    ) -> Result<(Object, Empties), Box<Status>> {
         if let UpdateSource::Apply(applied) = self.source {
             let mut object = self.applied(manager, applied, Some(live))?;
             self.check_identity(&mut object)?;
-            return Ok(object);
+            return Ok((object, Empties::default()));
         }
         let mut object = self.wanted(manager.definition, live)?;
         fill_in(&mut object, manager.definition);
+        let empties = manager.definition.empties(&object);
         manager.update(Some(live), &mut object, &self.request.context.manager);
-        Ok(object)
+        Ok((object, empties))
     }
 
     /// The requested content, based on the current object of this kind.

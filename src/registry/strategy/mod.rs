@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::api::metadata::{self, FieldError};
 use crate::api::object::{Object, put, remove, whole_seconds};
 use crate::api::resource::{FieldPath, GenerationRule, Lifetime, ResourceDefinition, Subresource};
+use crate::api::schema::Empties;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 
@@ -60,7 +61,7 @@ impl Strategy {
     }
 
     /// Fills in what others have left out, and brings the object into the canonical form.
-    pub fn finish(&self, object: &mut Object) {
+    pub fn complete(&self, object: &mut Object) {
         self.fill_in(object);
         self.hub.canonicalize(object);
     }
@@ -73,7 +74,7 @@ impl Strategy {
     }
 
     /// Sets the fields that the server decides on create (API-94, API-91). An object of the hub's
-    /// version has its canonical form before.
+    /// version has its canonical form before. `empties` were given.
     ///
     /// # Errors
     /// 422 with all faults of the object.
@@ -82,6 +83,7 @@ impl Strategy {
         object: &mut Object,
         uid: &str,
         now: Timestamp,
+        empties: &Empties,
     ) -> Result<(), Box<Status>> {
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
@@ -108,10 +110,27 @@ impl Strategy {
         if !is_canonical {
             self.hub.canonicalize(object);
         }
+        let has_empties = empties.restore(object);
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
-        self.refuse(object.name(), &errors)
+        self.refuse(object.name(), &errors)?;
+        self.finish(object, has_empties);
+        Ok(())
+    }
+
+    /// What reading a valid object from storage makes of it: empty lists and maps are none, and
+    /// what the version of the hub fills in is there. An object that was written in another
+    /// version is checked before that (API-255).
+    fn finish(&self, object: &mut Object, has_empties: bool) {
+        if has_empties {
+            self.hub.canonicalize(object);
+        }
+        let is_converted = !Arc::ptr_eq(&self.definition, &self.hub);
+        if (has_empties || is_converted) && self.hub.defaults.is_some() {
+            self.fill_in(object);
+            self.hub.canonicalize(object);
+        }
     }
 
     /// Sets the fields that come from the stored object (API-103), for its own endpoint or that of
@@ -125,6 +144,7 @@ impl Strategy {
         stored: &Object,
         subresource: Option<&Subresource>,
         now: Timestamp,
+        empties: &Empties,
     ) -> Result<(), Box<Status>> {
         let (strategy, checks) = match subresource {
             Some(part) => (&part.update, part.update_checks),
@@ -147,10 +167,13 @@ impl Strategy {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
+        let has_empties = empties.restore(object);
         let mut errors = metadata::validate_update(object, stored, &self.definition, checks);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));
-        self.refuse(object.name(), &errors)
+        self.refuse(object.name(), &errors)?;
+        self.finish(object, has_empties);
+        Ok(())
     }
 
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {

@@ -341,7 +341,10 @@ impl Node<'_> {
                     }
                     false
                 }
-                value => field.of.is_pointer || !is_zero(&field.of, value),
+                value => {
+                    let is_told = field.tells_empty || field.of.is_pointer;
+                    is_told || !is_zero(&field.of, value)
+                }
             };
             if is_kept {
                 members.insert(name, value);

@@ -226,8 +226,9 @@ fn metric_source(value: &Value) -> Read<Value> {
                     "Value"
                 };
                 let value = quantity_or_zero(source, "targetValue")?;
-                // Nothing is said by zero.
-                let value = (value != "0").then(|| value.into());
+                // Nothing is said by zero beside an average.
+                let is_said = average.is_none() || value != "0";
+                let value = is_said.then(|| value.into());
                 structure(vec![
                     ("describedObject", Some(described_object(source)?)),
                     ("metric", Some(metric(source, "selector")?)),

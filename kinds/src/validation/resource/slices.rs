@@ -38,7 +38,7 @@ pub fn validate_resourceslice(object: &Object) -> Faults {
     validate_nodes(&spec, &mut faults);
     let devices = spec.member("devices");
     let counters = spec.member("sharedCounters");
-    if !devices.is_empty() && !counters.is_empty() {
+    if devices.is_set() && counters.is_set() {
         let detail = "only one of `sharedCounters` or `devices` is allowed";
         faults.push(spec.invalid_value("", detail));
     }
@@ -170,7 +170,10 @@ fn validate_selector(selector: &Field<'_>, faults: &mut Faults) {
         let json = |term: &Value| internal_json("core.v1.NodeSelectorTerm", Some(term));
         let shown: Vec<String> = terms.list().iter().map(json).collect();
         let mut fault = terms.invalid("must have exactly one node selector term");
-        fault.value = format!("[{}]", shown.join(","));
+        fault.value = match terms.is_set() {
+            true => format!("[{}]", shown.join(",")),
+            false => "null".to_owned(),
+        };
         faults.push(fault);
     }
 }

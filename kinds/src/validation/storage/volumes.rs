@@ -154,11 +154,12 @@ pub fn validate_persistent_volume_spec(spec: &Field<'_>, faults: &mut Faults) {
 
 /// The faults of the spec of a volume that is attached without an object of its own.
 pub fn validate_inline_volume_spec(spec: &Field<'_>, faults: &mut Faults) {
-    for name in ["claimRef", "capacity"] {
-        let field = spec.member(name);
-        if field.is_set() {
-            faults.push(field.forbidden(NOT_INLINE));
-        }
+    let (claim, capacity) = (spec.member("claimRef"), spec.member("capacity"));
+    if claim.is_set() {
+        faults.push(claim.forbidden(NOT_INLINE));
+    }
+    if !capacity.is_empty() {
+        faults.push(capacity.forbidden(NOT_INLINE));
     }
     let csi = spec.member("csi");
     if !csi.is_set() {

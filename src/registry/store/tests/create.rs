@@ -323,7 +323,7 @@ async fn managed_fields_that_admission_breaks_are_restored_api_189() {
     let store = RegistryStore::new(definition, plain.storages().clone(), options);
     let body = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"},
         "data": {"k": "1"}});
-    let object = Object(body.as_object().expect("an object").clone());
+    let object = Object::of(body.as_object().expect("an object").clone());
     let options = WriteOptions::default();
     let creating = store.create(&fixture.context, Some("d"), object, &options);
     let created = shown(&creating.await.expect("created"));
