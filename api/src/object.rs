@@ -16,7 +16,8 @@ const MANAGED_FIELDS: &str = "managedFields";
 ///
 /// What the server keeps in `metadata.managedFields` is about half of an object, and most writes
 /// only hand it on. So it is kept as text beside the tree. In the tree `metadata.managedFields` is
-/// what a client has sent.
+/// what a client has sent, or what
+/// admission has changed it to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(pub Map<String, Value>, Option<Arc<str>>);
 

@@ -47,6 +47,11 @@ async fn duplicates_below_long_names_cost_little_and_are_told_shortly() {
     let headers: usize = answer.headers.values().map(|value| value.len()).sum();
     assert!(headers < 16 * 1024, "{headers} bytes of headers");
     answer.expect(201);
+    let existing = body("a", "1");
+    client
+        .call(Call::post(CONFIGMAPS, &existing))
+        .await
+        .expect(201);
     let patch = Call::new(
         "PATCH",
         &format!("{}?fieldValidation=Strict", configmap("a")),

@@ -396,15 +396,20 @@ pub fn write_entries(mut entries: Vec<Entry>) -> Option<Arc<str>> {
     Some(text.into())
 }
 
-/// Whether the managedFields of an object can be read.
+/// Keeps the managedFields that admission has put into the tree of an object. Those that the server
+/// keeps stay if it has not.
 ///
 /// # Errors
-/// Why not.
-pub fn check(object: &Object) -> Result<(), EntryError> {
-    let mut entries = kept_entries(object)?;
-    entries
-        .iter_mut()
-        .try_for_each(|entry| entry.fields().map(|_| ()))
+/// Why they can't be read. Then nothing has changed.
+pub fn adopt(object: &mut Object) -> Result<(), EntryError> {
+    let entries = match object.at(&["metadata", "managedFields"]) {
+        None => return Ok(()),
+        Some(Value::Null) => Vec::new(),
+        Some(Value::Array(list)) => sent_entries(list, &[])?,
+        Some(_) => return Err(EntryError("they are no list".to_owned())),
+    };
+    object.set_managed_fields(write_entries(entries));
+    Ok(())
 }
 
 /// Whether a client asks to forget all entries (API-188): with an empty list, or one of an empty

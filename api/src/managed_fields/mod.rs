@@ -15,7 +15,7 @@ mod times;
 mod updater;
 
 pub use apply::Application;
-pub use entry::check;
+pub use entry::adopt;
 pub use field_manager::FieldManager;
 pub use times::keep_times;
 pub use updater::{

@@ -1,7 +1,5 @@
 //! Calls to admission.
 
-use std::sync::Arc;
-
 use super::RegistryStore;
 use super::create::deduplicate;
 use crate::admission::{Attributes, Operation};
@@ -44,14 +42,10 @@ impl RegistryStore {
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
         let may_change = admission.may_change();
-        let before = match may_change {
-            true => object.shared_managed_fields(),
-            false => None,
-        };
         admission.admit(&attributes, Some(object)).await?;
         if may_change {
             self.strategy.complete(object);
-            keep_readable(object, before, request);
+            keep_readable(object, request);
         }
         deduplicate(object, request.context);
         Ok(())
@@ -109,11 +103,11 @@ impl RegistryStore {
 }
 
 /// Restores managedFields that admission has made unreadable, and warns of that (API-189).
-fn keep_readable(object: &mut Object, before: Option<Arc<str>>, request: &Request<'_>) {
-    let Err(error) = managed_fields::check(object) else {
+fn keep_readable(object: &mut Object, request: &Request<'_>) {
+    let Err(error) = managed_fields::adopt(object) else {
         return;
     };
-    object.set_managed_fields(before);
+    object.metadata_mut().remove("managedFields");
     request.context.warnings.add(format!(
         ".metadata.managedFields was in an invalid state after admission; this could be caused by \
          an outdated mutating admission controller; please fix your requests: {error}"

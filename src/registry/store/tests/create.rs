@@ -327,7 +327,8 @@ async fn managed_fields_that_admission_breaks_are_restored_api_189() {
     let options = WriteOptions::default();
     let creating = store.create(&fixture.context, Some("d"), object, &options);
     let created = shown(&creating.await.expect("created"));
-    let entry = |member: &str| created.0["metadata"]["managedFields"][0][member].clone();
+    let created = created.into_document();
+    let entry = |member: &str| created["metadata"]["managedFields"][0][member].clone();
     assert_eq!(entry("operation"), "Update");
     let fields = json!({"f:data": {".": {}, "f:k": {}}});
     assert_eq!(entry("fieldsV1"), fields);
