@@ -15,6 +15,7 @@ mod fanout;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]
 mod harness;
+mod kinds;
 mod lists;
 mod load;
 mod lone;
@@ -42,13 +43,14 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 21] = [
+const PARTS: [&str; 22] = [
     "size",
     "startup",
     "startup-full",
     "startup-history",
     "memory",
     "write",
+    "kinds",
     "lone",
     "latency",
     "fanout",
@@ -199,6 +201,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     if wants("write") {
         write::measure(64, Duration::from_secs(15)).await;
         write::under_retention(64, Duration::from_secs(15)).await;
+    }
+    if wants("kinds") {
+        kinds::measure(1_000).await;
     }
     if wants("lone") {
         let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "0,1.4".to_owned());
