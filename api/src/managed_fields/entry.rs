@@ -328,6 +328,14 @@ impl Entry {
 /// # Errors
 /// The first entry that can't be used.
 pub fn kept_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
+    written_entries(object).map(without_repeated)
+}
+
+/// The entries that are written with an object, with those that nobody counts.
+///
+/// # Errors
+/// The first entry that can't be used.
+pub fn written_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
     match object.managed_fields() {
         Some(text) => read_list(text),
         None => Ok(Vec::new()),
@@ -341,7 +349,7 @@ pub fn kept_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
 /// The first entry that can't be used.
 pub fn sent_entries(list: &[Value], known: &[Entry]) -> Result<Vec<Entry>, EntryError> {
     let text = serde_json::to_string(list).unwrap_or_default();
-    let mut entries = read_list(&text)?;
+    let mut entries = without_repeated(read_list(&text)?);
     for (place, entry) in entries.iter_mut().enumerate() {
         let is_known = known
             .get(place)
@@ -354,14 +362,22 @@ pub fn sent_entries(list: &[Value], known: &[Entry]) -> Result<Vec<Entry>, Entry
     Ok(entries)
 }
 
-/// Of several entries with one identity the last one counts.
 fn read_list(text: &str) -> Result<Vec<Entry>, EntryError> {
     let list: Vec<Option<Members<'_>>> =
         serde_json::from_str(text).map_err(|error| EntryError(error.to_string()))?;
+    let list = list.into_iter().enumerate();
+    list.map(|(place, members)| Entry::read(members.unwrap_or_default(), place))
+        .collect()
+}
+
+/// Of several entries with one identity the last one counts.
+fn without_repeated(list: Vec<Entry>) -> Vec<Entry> {
+    if list.len() < 2 {
+        return list;
+    }
     let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
     let mut identities = HashMap::new();
-    for (place, members) in list.into_iter().enumerate() {
-        let entry = Entry::read(members.unwrap_or_default(), place)?;
+    for entry in list {
         match identities.entry(entry.identity()) {
             Place::Vacant(free) => {
                 free.insert(entries.len());
@@ -374,7 +390,7 @@ fn read_list(text: &str) -> Result<Vec<Entry>, EntryError> {
             }
         }
     }
-    Ok(entries)
+    entries
 }
 
 /// The text of `managedFields`. `None` if there are no entries.

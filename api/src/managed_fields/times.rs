@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::entry::kept_entries;
+use super::entry::written_entries;
 use crate::object::Object;
 
 type Members = Map<String, Value>;
@@ -13,7 +13,7 @@ pub fn keep_times(object: &mut Object, stored: &Object) {
     if object.managed_fields() == stored.managed_fields() || !is_rest_equal(object, stored) {
         return;
     }
-    let (Ok(new), Ok(old)) = (kept_entries(object), kept_entries(stored)) else {
+    let (Ok(new), Ok(old)) = (written_entries(object), written_entries(stored)) else {
         return;
     };
     let mut pairs = new.iter().zip(&old);
