@@ -28,9 +28,13 @@ async fn raw(engine: &dyn Engine, name: &str) -> Bytes {
 }
 
 async fn put(engine: &dyn Engine, name: &str, value: &[u8]) {
-    let current = engine.get(key(name), At::Latest).await.unwrap().item;
+    put_at(engine, key(name), value).await;
+}
+
+async fn put_at(engine: &dyn Engine, key: Key, value: &[u8]) {
+    let current = engine.get(key.clone(), At::Latest).await.unwrap().item;
     let mutation = Mutation {
-        key: key(name),
+        key,
         expect: current.map_or(Expect::Absent, |item| Expect::Unchanged(item.revision)),
         change: Change::Put {
             value: Bytes::copy_from_slice(value),
@@ -199,4 +203,64 @@ async fn values_of_others_are_counted_and_deleted_by_name_and_never_lost_or_over
         (&event["type"], version(&event["object"])),
         (&json!("MODIFIED"), version(&patched))
     );
+}
+
+/// A value that was stored under older rules stays, and new ones like it are refused (http.md 6.2).
+#[tokio::test]
+async fn what_is_stored_and_invalid_today_can_be_updated_and_not_made_anew_api_146() {
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+    let deployment = |name: &str, value: &str| {
+        let values = json!([{ "key": "k", "operator": "In", "values": [value] }]);
+        let term = json!({ "labelSelector": { "matchExpressions": values }, "topologyKey": "t" });
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        json!({
+            "metadata": { "name": name },
+            "spec": {
+                "selector": { "matchLabels": { "a": "b" } },
+                "template": {
+                    "metadata": { "labels": { "a": "b" } },
+                    "spec": {
+                        "containers": [{ "name": "c", "image": "i" }],
+                        "affinity": { "podAffinity": { required: [term] } },
+                    },
+                },
+            },
+        })
+    };
+    let mut daemon = Daemon::start().await;
+    let client = daemon.client();
+    for name in ["old", "new"] {
+        let call = Call::post(DEPLOYMENTS, &deployment(name, "valid-value"));
+        client.call(call).await.expect(201);
+    }
+    let engine = opened(&mut daemon).await;
+    let key = Key::new("/registry/deployments/default/old");
+    let item = engine.get(key.clone(), At::Latest).await.unwrap().item;
+    let text = String::from_utf8(item.unwrap().value.to_vec()).unwrap();
+    let text = text.replace("valid-value", "-not valid-");
+    put_at(&*engine, key, text.as_bytes()).await;
+    engine.close().await;
+    drop(engine);
+
+    let daemon = Options::default().over(daemon.folder()).start().await;
+    let client = daemon.client();
+    let old = format!("{DEPLOYMENTS}/old");
+    let scaled = json!({ "spec": { "replicas": 3 } });
+    let answer = client.call(Call::merge_patch(&old, &scaled)).await;
+    assert_eq!(answer.expect(200)["spec"]["replicas"], 3);
+    // Another value of the same kind is as good.
+    let mut other = deployment("old", "-not either-");
+    client.call(Call::put(&old, &other)).await.expect(200);
+    // Other faults count.
+    other["spec"]["template"]["spec"]["containers"][0]["name"] = "-".into();
+    client.call(Call::put(&old, &other)).await.expect(422);
+    let new = format!("{DEPLOYMENTS}/new");
+    let invalid = deployment("new", "-not valid-");
+    let refused = client.call(Call::put(&new, &invalid)).await.expect(422);
+    let at = "spec.template.spec.affinity.podAffinity.\
+              requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector.\
+              matchExpressions[0].values[0]";
+    assert_eq!(refused["details"]["causes"][0]["field"], at);
+    let third = Call::post(DEPLOYMENTS, &deployment("third", "-not valid-"));
+    client.call(third).await.expect(422);
 }

@@ -21,7 +21,7 @@ pub use conversion::{ConversionStrategy, convert};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
-pub use strategy::{CreateStrategy, DeleteStrategy, UpdateStrategy};
+pub use strategy::{CreateStrategy, DeleteStrategy, Excuse, UpdateStrategy};
 pub use verb::Verb;
 
 /// Whether objects of a resource live in namespaces.

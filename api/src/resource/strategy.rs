@@ -35,6 +35,58 @@ pub struct UpdateStrategy {
     pub stamp: Option<fn(&mut Object, &Object, Timestamp)>,
     /// The faults in a change of the second object into the first, apart from metadata.
     pub validate: Option<fn(&Object, &Object) -> Vec<FieldError>>,
+    /// What stored objects may keep that is refused of new ones.
+    pub excuses: &'static [Excuse],
+}
+
+impl UpdateStrategy {
+    /// Takes away the faults of a change that the stored object may keep. `before` finds those of
+    /// the stored object, as if it were new.
+    pub fn excuse(&self, faults: &mut Vec<FieldError>, before: impl FnOnce() -> Vec<FieldError>) {
+        let covers = |fault: &FieldError| self.excuses.iter().any(|excuse| (excuse.covers)(fault));
+        if !faults.iter().any(covers) {
+            return;
+        }
+        let before = before();
+        faults.retain(|fault| {
+            let mut excuses = self.excuses.iter();
+            !excuses.any(|excuse| excuse.excuses(fault, &before))
+        });
+    }
+}
+
+/// Faults that an object may keep if it was stored with such a fault.
+#[derive(Clone, Copy)]
+pub struct Excuse {
+    covers: fn(&FieldError) -> bool,
+    is_same_only: bool,
+}
+
+impl Excuse {
+    /// All of these faults, if there was any of them.
+    pub const fn any(covers: fn(&FieldError) -> bool) -> Excuse {
+        Excuse {
+            covers,
+            is_same_only: false,
+        }
+    }
+
+    /// Those of these faults that were there.
+    pub const fn same(covers: fn(&FieldError) -> bool) -> Excuse {
+        Excuse {
+            covers,
+            is_same_only: true,
+        }
+    }
+
+    /// Whether a fault is excused by those of the stored object.
+    fn excuses(&self, fault: &FieldError, stored: &[FieldError]) -> bool {
+        let is_like = |other: &FieldError| match self.is_same_only {
+            true => other == fault,
+            false => (self.covers)(other),
+        };
+        (self.covers)(fault) && stored.iter().any(is_like)
+    }
 }
 
 /// The rules for deleting an object.

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::model::{Schema, Shape, Struct, StructId, Type};
-use crate::object::Object;
+
+type Members = Map<String, Value>;
 
 /// How many are told from none in one object. The others count as none, so that a body can't make
 /// the memory of their places.
@@ -92,8 +93,9 @@ impl Schema {
 
 impl Empties {
     /// Puts them back into an object in the canonical form, where nothing else has taken their
-    /// place. Whether there was one.
-    pub fn restore(&self, object: &mut Object) -> bool {
+    /// place. Of a stored object that is changed, only those whose values were not empty: the
+    /// others are no changes. Whether there was one.
+    pub fn restore(&self, object: &mut Members, stored: Option<&Members>) -> bool {
         let mut has_restored = false;
         for Empty {
             path,
@@ -101,7 +103,10 @@ impl Empties {
             is_list,
         } in &self.0
         {
-            let Some(members) = members_at(&mut object.0, path) else {
+            if stored.is_some_and(|stored| !has_value(stored, path, name)) {
+                continue;
+            }
+            let Some(members) = members_at(object, path) else {
                 continue;
             };
             let slot = members.entry(name.clone()).or_insert(Value::Null);
@@ -114,6 +119,24 @@ impl Empties {
             }
         }
         has_restored
+    }
+}
+
+fn has_value(object: &Members, path: &[Step], name: &str) -> bool {
+    let mut members = Some(object);
+    let mut value = None;
+    for step in path.iter().chain(&[Step::Member(name.to_owned())]) {
+        value = match step {
+            Step::Member(name) => members.and_then(|members| members.get(name)),
+            Step::Item(place) => value.and_then(|value: &Value| value.get(place)),
+        };
+        members = value.and_then(Value::as_object);
+    }
+    match value {
+        None | Some(Value::Null) => false,
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(members)) => !members.is_empty(),
+        Some(_) => true,
     }
 }
 
@@ -202,19 +225,28 @@ mod tests {
             "more": {"x": {"note": "n", "labels": {}}}, "other": [{}, {"below": {"labels": {}}}],
             "parts": [],
         }});
-        let mut object = Object::of(members(given.clone()));
-        let empties = schema.empties(id, &object.0);
-        schema.canonicalize(id, &mut object.0);
+        let mut object = members(given.clone());
+        let empties = schema.empties(id, &object);
+        schema.canonicalize(id, &mut object);
         let mut canonical = given.clone();
         canonical["spec"]["more"]["x"] = json!({"note": "n"});
         canonical["spec"]["other"][1]["below"] = json!({});
         canonical["spec"].as_object_mut().unwrap().remove("parts");
-        assert_eq!(Value::Object(object.0.clone()), canonical);
-        assert!(empties.restore(&mut object));
-        assert_eq!(Value::Object(object.0.clone()), given);
-        assert!(!empties.restore(&mut object));
+        assert_eq!(Value::Object(object.clone()), canonical.clone());
+        assert!(empties.restore(&mut object, None));
+        assert_eq!(Value::Object(object.clone()), given);
+        assert!(!empties.restore(&mut object, None));
+        // What was empty is not changed.
+        let mut stored = members(json!({"spec": {"parts": [{}], "other": [{"note": "n"}]}}));
+        let mut changed = members(canonical);
+        assert!(empties.restore(&mut changed, Some(&stored)));
+        assert_eq!(changed["spec"]["parts"], json!([]));
+        assert_eq!(changed["spec"]["other"], json!([{}, {"below": {}}]));
+        stored.clear();
+        changed["spec"].as_object_mut().unwrap().remove("parts");
+        assert!(!empties.restore(&mut changed, Some(&stored)));
         let none = schema.empties(id, &members(json!({"spec": {"other": []}})));
-        assert!(!none.restore(&mut object));
+        assert!(!none.restore(&mut object, None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use api::object::Object;
 use serde_json::{Value, json};
 
-use crate::defaults::{Members, items, member, set_default};
+use crate::defaults::{Members, items, member, set_absent};
 
 const HEADLESS: &str = "None";
 
@@ -33,7 +33,11 @@ pub fn prepare_update(object: &mut Object, stored: &Object) {
         if spec.get("clusterIP") == before.get("clusterIP") {
             keep(spec, before, &["clusterIPs"]);
         }
-        keep(spec, before, &["ipFamilies", "ipFamilyPolicy"]);
+        keep(spec, before, &["ipFamilies"]);
+        // An empty text is a policy, which is refused.
+        if spec.get("ipFamilyPolicy").is_none_or(Value::is_null) {
+            keep(spec, before, &["ipFamilyPolicy"]);
+        }
     }
     if has_node_ports(spec) && has_node_ports(before) {
         keep_node_ports(spec, before);
@@ -213,13 +217,17 @@ fn choose_families(spec: &mut Members) {
         Some(address) if address.contains(':') => "IPv6",
         _ => "IPv4",
     };
-    let is_free = !is_set(spec, "ipFamilyPolicy") && !is_set(spec, "ipFamilies");
+    let has_policy = spec
+        .get("ipFamilyPolicy")
+        .is_some_and(|policy| !policy.is_null());
+    let is_free = !has_policy && !is_set(spec, "ipFamilies");
     if is_headless && !has_selector && is_free {
         spec.insert("ipFamilyPolicy".to_owned(), "RequireDualStack".into());
         spec.insert("ipFamilies".to_owned(), json!(["IPv4", "IPv6"]));
         return;
     }
-    set_default(spec, "ipFamilyPolicy", "SingleStack");
+    // An empty text is a policy, which is refused.
+    set_absent(spec, "ipFamilyPolicy", "SingleStack");
     if !is_set(spec, "ipFamilies") {
         spec.insert("ipFamilies".to_owned(), json!([family]));
     }

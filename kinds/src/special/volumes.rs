@@ -44,7 +44,9 @@ pub fn prepare_claim_update(object: &mut Object, stored: &Object) {
 /// Drops the sources that a claim can't have, unless it has them already. Then both members say the
 /// same, if one of them is given: `dataSource` is the older form.
 fn prepare_sources(object: &mut Object, stored: Option<&Object>) {
-    if is_elsewhere(object) && !stored.is_some_and(is_elsewhere) {
+    // A claim that has a reference already may say a namespace, which validation looks at.
+    let had_reference = stored.is_some_and(|stored| stored.at(REFERENCE).is_some());
+    if is_elsewhere(object) && !had_reference {
         remove(object, REFERENCE);
     }
     let has_source =

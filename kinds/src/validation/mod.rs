@@ -19,6 +19,7 @@ pub mod counts;
 pub mod disruption;
 pub mod endpoints;
 pub mod events;
+pub mod excuses;
 pub mod expressions;
 pub mod flowcontrol;
 pub mod formats;

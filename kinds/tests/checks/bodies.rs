@@ -16,7 +16,7 @@ pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
     fill_in(&mut object, row);
     let empties = row.empties(&object);
     row.canonicalize(&mut object);
-    if empties.restore(&mut object) {
+    if empties.restore(&mut object.0, None) {
         if let Some(validate) = row.create.validate {
             validate(&object);
         }

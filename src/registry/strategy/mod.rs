@@ -110,7 +110,7 @@ impl Strategy {
         if !is_canonical {
             self.hub.canonicalize(object);
         }
-        let has_empties = empties.restore(object);
+        let has_empties = empties.restore(&mut object.0, None);
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
@@ -167,10 +167,14 @@ impl Strategy {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
-        let has_empties = empties.restore(object);
+        let has_empties = empties.restore(&mut object.0, Some(&stored.0));
         let mut errors = metadata::validate_update(object, stored, &self.definition, checks);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));
+        let create = self.definition.create.validate;
+        strategy.excuse(&mut errors, || {
+            create.map_or_else(Vec::new, |validate| validate(stored))
+        });
         self.refuse(object.name(), &errors)?;
         self.finish(object, has_empties);
         Ok(())

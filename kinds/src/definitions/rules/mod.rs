@@ -6,7 +6,7 @@ mod workloads;
 
 use api::field_error::FieldError;
 use api::object::Object;
-use api::resource::ResourceDefinition;
+use api::resource::{Excuse, ResourceDefinition};
 
 type Check = fn(&Object) -> Vec<FieldError>;
 type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
@@ -21,6 +21,7 @@ struct Rules {
     update: Option<CheckOfChange>,
     status: Option<CheckOfChange>,
     approval: Option<CheckOfChange>,
+    excuses: &'static [Excuse],
 }
 
 /// A row with the functions of its kind, where it has none of its own.
@@ -31,6 +32,7 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     row.create.validate = row.create.validate.or(rules.create);
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
     row.update.validate = row.update.validate.or(rules.update);
+    row.update.excuses = rules.excuses;
     for part in &mut row.subresources {
         let check = match part.name.as_str() {
             "status" => rules.status,
@@ -58,4 +60,5 @@ const NONE: Rules = Rules {
     update: None,
     status: None,
     approval: None,
+    excuses: &[],
 };

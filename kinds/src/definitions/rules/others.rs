@@ -13,6 +13,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_mutatingadmissionpolicy_update,
             ),
+            excuses: validation::excuses::POLICIES,
             ..NONE
         },
     ),
@@ -37,6 +38,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_mutatingwebhookconfiguration_update,
             ),
+            excuses: validation::excuses::WEBHOOKS,
             ..NONE
         },
     ),
@@ -51,6 +53,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             status: Some(
                 validation::admissionregistration::validate_validatingadmissionpolicy_status_update,
             ),
+            excuses: validation::excuses::POLICIES,
             ..NONE
         },
     ),
@@ -77,6 +80,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_validatingwebhookconfiguration_update,
             ),
+            excuses: validation::excuses::WEBHOOKS,
             ..NONE
         },
     ),
@@ -193,6 +197,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::networking::networkpolicy),
             create: Some(validation::networking::validate_networkpolicy),
             update: Some(validation::networking::validate_networkpolicy_update),
+            excuses: validation::excuses::SELECTORS,
             ..NONE
         },
     ),

@@ -22,6 +22,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             status: Some(validation::workloads::validate_daemonset_status_update),
             prepare_create: Some(defaults::workloads::prepare_daemonset_create),
             prepare_update: Some(defaults::workloads::prepare_daemonset_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -32,6 +33,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_deployment),
             update: Some(validation::workloads::validate_deployment_update),
             status: Some(validation::workloads::validate_deployment_status_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -42,6 +44,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_replicaset),
             update: Some(validation::workloads::validate_replicaset_update),
             status: Some(validation::workloads::validate_replicaset_status_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -52,6 +55,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_statefulset),
             update: Some(validation::workloads::validate_statefulset_update),
             status: Some(validation::workloads::validate_statefulset_status_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -62,6 +66,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::autoscaling::validate_horizontalpodautoscaler),
             update: Some(validation::autoscaling::validate_horizontalpodautoscaler_update),
             status: Some(validation::autoscaling::validate_horizontalpodautoscaler_status_update),
+            excuses: validation::excuses::AUTOSCALERS,
             ..NONE
         },
     ),
@@ -79,6 +84,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::autoscaling::validate_horizontalpodautoscaler),
             update: Some(validation::autoscaling::validate_horizontalpodautoscaler_update),
             status: Some(validation::autoscaling::validate_horizontalpodautoscaler_status_update),
+            excuses: validation::excuses::AUTOSCALERS,
             ..NONE
         },
     ),
@@ -88,6 +94,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::batch::cronjob),
             create: Some(validation::batch::validate_cronjob),
             update: Some(validation::batch::validate_cronjob_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -99,6 +106,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::batch::validate_job_update),
             status: Some(validation::batch::validate_job_status_update),
             prepare_create: Some(defaults::batch::prepare_job_create),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -161,6 +169,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::storage::validate_persistentvolume),
             update: Some(validation::storage::validate_persistentvolume_update),
             status: Some(validation::storage::validate_persistentvolume_status_update),
+            excuses: validation::excuses::VOLUMES,
             ..NONE
         },
     ),
@@ -171,6 +180,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::storage::claims::validate_persistentvolumeclaim),
             update: Some(validation::storage::claims::validate_persistentvolumeclaim_update),
             status: Some(validation::storage::claims::validate_persistentvolumeclaim_status_update),
+            excuses: validation::excuses::SELECTORS,
             ..NONE
         },
     ),
@@ -181,6 +191,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::pods::validate_pod),
             update: Some(validation::pods::update::validate_pod_update),
             status: Some(validation::pods::status::validate_pod_status_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -190,6 +201,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::workloads::podtemplate),
             create: Some(validation::workloads::validate_podtemplate),
             update: Some(validation::workloads::validate_podtemplate_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -200,6 +212,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_replicationcontroller),
             update: Some(validation::workloads::validate_replicationcontroller_update),
             status: Some(validation::workloads::validate_replicationcontroller_status_update),
+            excuses: validation::excuses::PODS,
             ..NONE
         },
     ),
@@ -240,6 +253,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::disruption::validate_poddisruptionbudget),
             update: Some(validation::disruption::validate_poddisruptionbudget_update),
             status: Some(validation::disruption::validate_poddisruptionbudget_status_update),
+            excuses: validation::excuses::SELECTORS,
             ..NONE
         },
     ),

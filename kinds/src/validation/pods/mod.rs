@@ -103,10 +103,9 @@ fn validate_no_tokens(spec: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// The faults of a template: labels, annotations and spec.
-pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
+/// The faults of a template's labels and annotations.
+pub fn validate_template_metadata(template: &Field<'_>, faults: &mut Faults) {
     let metadata = template.member("metadata");
-    let spec = template.member("spec");
     // The members of metadata are reported as those of the template.
     let labels = metadata.member("labels");
     if let Some(value) = labels.value() {
@@ -118,7 +117,19 @@ pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
         None => given,
     };
     validate_annotations(&given, faults);
-    annotations::validate_pod_annotations(&given, &spec, faults);
+    annotations::validate_pod_annotations(&given, &template.member("spec"), faults);
+}
+
+/// The faults of a template: labels, annotations and spec.
+pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
+    validate_template_metadata(template, faults);
+    let metadata = template.member("metadata");
+    let spec = template.member("spec");
+    let given = template.member("annotations");
+    let given = match metadata.member("annotations").value() {
+        Some(value) => given.with_value(value),
+        None => given,
+    };
     validate_pod_spec(&spec, PodKind::Template, faults);
     annotations::validate_seccomp_match(&given, &spec, faults);
     annotations::validate_apparmor_match(&given, &spec, faults);

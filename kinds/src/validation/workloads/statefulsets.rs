@@ -10,7 +10,7 @@ use crate::validation::counts::{
     decremented, is_same, validate_all_nonnegative, validate_nonnegative, validate_not_above,
 };
 use crate::validation::internal::invalid_struct;
-use crate::validation::pods::validate_pod_template_spec;
+use crate::validation::pods::{validate_pod_template_spec, validate_template_metadata};
 use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
 
 /// What may change of a StatefulSet's spec.
@@ -23,6 +23,9 @@ const MUTABLE: [&str; 7] = [
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 ];
+
+/// What each pod of a StatefulSet gets of its own.
+const NAMES: [&str; 2] = ["hostname", "subdomain"];
 
 /// The faults of a StatefulSet.
 pub fn validate_statefulset(object: &Object) -> Faults {
@@ -75,7 +78,7 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     let empty = "empty selector is invalid for statefulset";
     if validate_selector(&selector, empty, "", &mut faults) {
         validate_is_selected(&selector, &template, &mut faults);
-        if is_new("template") {
+        if is_new("template") || is_new("volumeClaimTemplates") {
             validate_template(&template, claims.list(), &mut faults);
         }
     }
@@ -116,9 +119,13 @@ fn validate_policies(spec: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// The faults of a template whose pods have a volume of each claim too.
+/// The faults of a template whose pods have a volume of each claim too, and names of their own.
+/// Labels and annotations are looked at twice, as by kube-apiserver.
 fn validate_template(template: &Field<'_>, claims: &[Value], faults: &mut Faults) {
-    if claims.is_empty() {
+    validate_template_metadata(template, faults);
+    let spec = template.member("spec");
+    let is_named = NAMES.iter().any(|name| spec.member(name).is_set());
+    if claims.is_empty() && !is_named {
         validate_pod_template_spec(template, faults);
         return;
     }
@@ -149,6 +156,9 @@ fn validate_template(template: &Field<'_>, claims: &[Value], faults: &mut Faults
     }
     if let Some(spec) = with_claims.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("volumes".to_owned(), volumes.into());
+        for name in NAMES {
+            spec.remove(name);
+        }
     }
     let path = template.path();
     validate_pod_template_spec(&Field::named(&path, Some(&with_claims)), faults);

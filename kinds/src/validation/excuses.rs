@@ -1,0 +1,265 @@
+//! What an object may keep that is refused of new ones (http.md 6.2).
+//!
+//! Rules became stricter over time, and values that were stored before are still there. An object
+//! with such a value can be updated. Kubernetes asks each stored object whether it breaks a rule,
+//! and if it does, doesn't apply the rule to the changed object. So a rule is known here by its
+//! faults.
+
+use api::field_error::{FieldError, FieldErrorKind};
+use api::resource::Excuse;
+
+const DELETION_COST: &str = "annotations[controller.kubernetes.io/pod-deletion-cost]";
+const REQUIRED_TERMS: &str = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[";
+
+/// Of pods, and of what has a template for pods.
+pub const PODS: &[Excuse] = &[
+    Excuse::any(|fault| is_selector_value(fault) && fault.path.contains("ffinity.")),
+    Excuse::any(|fault| is_value(fault) && fault.path.contains(REQUIRED_TERMS)),
+    Excuse::any(|fault| is_of_constraint(fault, ".labelSelector")),
+    Excuse::any(|fault| is_of_constraint(fault, ".matchLabelKeys")),
+    Excuse::any(|fault| {
+        fault
+            .detail
+            .contains(" is not positive integer multiple of ")
+    }),
+    Excuse::any(|fault| {
+        // The path of a token is reported as that of its volume.
+        let is_path = fault.path.ends_with(".projected.path");
+        is_path && fault.detail.starts_with("must ")
+    }),
+    Excuse::any(|fault| {
+        let is_of_host = fault.detail.starts_with("may not be specified when 'host");
+        is_of_host && fault.path.contains(".sysctls[")
+    }),
+    Excuse::any(|fault| fault.path.ends_with(DELETION_COST)),
+];
+
+/// Of what has label selectors of its own: claims, budgets, policies of networks.
+pub const SELECTORS: &[Excuse] = &[Excuse::any(is_selector_value)];
+
+/// Of volumes.
+pub const VOLUMES: &[Excuse] = &[Excuse::any(|fault| {
+    is_value(fault) && fault.path.starts_with("spec.nodeAffinity.required.")
+})];
+
+/// Of autoscalers.
+pub const AUTOSCALERS: &[Excuse] = &[Excuse::any(|fault| {
+    fault.path.ends_with(".describedObject.apiVersion")
+})];
+
+/// Of configurations of webhooks.
+pub const WEBHOOKS: &[Excuse] = &[
+    Excuse::any(is_selector_value),
+    Excuse::any(|fault| fault.path.ends_with(".admissionReviewVersions")),
+    Excuse::any(|fault| {
+        let is_name = fault.path.ends_with("].name");
+        is_name && fault.kind == FieldErrorKind::Duplicate
+    }),
+    Excuse::same(|fault| fault.path.contains(".matchConditions[")),
+];
+
+/// Of policies of admission.
+pub const POLICIES: &[Excuse] = &[
+    Excuse::any(is_selector_value),
+    Excuse::same(|fault| {
+        fault.path.ends_with("xpression") || fault.path.contains(".matchConditions[")
+    }),
+];
+
+/// Whether the fault is that of a value in a list of requirements.
+fn is_value(fault: &FieldError) -> bool {
+    let last = fault.path.rsplit('.').next();
+    let is_item = last.is_some_and(|last| last.starts_with("values["));
+    is_item && fault.path.contains(".matchExpressions[")
+}
+
+fn is_selector_value(fault: &FieldError) -> bool {
+    is_value(fault) && fault.path.contains("elector.matchExpressions[")
+}
+
+fn is_of_constraint(fault: &FieldError, part: &str) -> bool {
+    let constraint = fault.path.split_once(".topologySpreadConstraints[");
+    constraint.is_some_and(|(_, below)| below.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use api::object::Object;
+    use serde_json::{Value, json};
+
+    use crate::definitions::built_in;
+
+    fn object(value: &Value, defaults: Option<fn(&mut Object)>) -> Object {
+        let mut object = Object::of(value.as_object().unwrap().clone());
+        if let Some(defaults) = defaults {
+            defaults(&mut object);
+        }
+        object
+    }
+
+    /// The faults of a change, without those that are excused.
+    fn faults(of: &str, stored: &Value, changed: &Value) -> Vec<String> {
+        let mut rows = built_in().into_iter();
+        let row = rows.find(|row| row.object_type.name == of).unwrap();
+        let (stored, changed) = (object(stored, row.defaults), object(changed, row.defaults));
+        let mut faults = (row.update.validate.unwrap())(&changed, &stored);
+        let create = row.create.validate.unwrap();
+        row.update.excuse(&mut faults, || create(&stored));
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    fn template(spec: Value) -> Value {
+        let mut template = json!({
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        let members = template["spec"].as_object_mut().unwrap();
+        members.extend(spec.as_object().unwrap().clone());
+        template
+    }
+
+    fn requirement(value: &str) -> Value {
+        json!([{"key": "k", "operator": "In", "values": [value]}])
+    }
+
+    /// What a deployment has and keeps: a valid part, and one that is invalid today.
+    fn parts() -> Vec<(Value, Value)> {
+        let affinity = |value: &str| {
+            let selector = json!({"matchExpressions": requirement(value)});
+            let term = json!({"labelSelector": selector, "topologyKey": "t"});
+            let terms = json!([{"weight": 1, "podAffinityTerm": term}]);
+            let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": terms});
+            json!({"affinity": {"podAntiAffinity": preferred}})
+        };
+        let nodes = |value: &str| {
+            let terms = json!([{"matchExpressions": requirement(value)}]);
+            let required = json!({"nodeSelectorTerms": terms});
+            let affinity = json!({"requiredDuringSchedulingIgnoredDuringExecution": required});
+            json!({"affinity": {"nodeAffinity": affinity}})
+        };
+        let spread = |label: &str| {
+            json!({"topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "t", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"a": label}},
+            }]})
+        };
+        let pages = |amount: &str| {
+            let amounts = json!({"cpu": "1", "hugepages-2Mi": amount});
+            let resources = json!({"requests": amounts, "limits": amounts});
+            json!({"containers": [{"name": "c", "image": "i", "resources": resources}]})
+        };
+        let token = |path: &str| {
+            let token = json!({"path": path, "expirationSeconds": 3600});
+            let sources = json!([{"serviceAccountToken": token}]);
+            json!({"volumes": [{"name": "v", "projected": {"sources": sources}}]})
+        };
+        let sysctl = |name: &str| {
+            let sysctls = json!([{"name": name, "value": "1"}]);
+            json!({"hostNetwork": true, "securityContext": {"sysctls": sysctls}})
+        };
+        vec![
+            (affinity("v"), affinity("-v-")),
+            (nodes("v"), nodes("-v-")),
+            (spread("b"), spread("-b-")),
+            (pages("2Mi"), pages("3Mi")),
+            (token("t"), token("../t")),
+            (sysctl("kernel.msgmax"), sysctl("net.core.somaxconn")),
+        ]
+    }
+
+    /// API-146.
+    #[test]
+    fn templates_keep_what_was_valid_once() {
+        let deployment = |spec: &Value, replicas: u32| {
+            json!({"metadata": {"name": "d"}, "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": template(spec.clone()),
+            }})
+        };
+        for (good, bad) in parts() {
+            let faults = |stored: &Value, changed: &Value| {
+                let (stored, changed) = (deployment(stored, 1), deployment(changed, 2));
+                faults("apps.v1.Deployment", &stored, &changed)
+            };
+            assert_eq!(faults(&bad, &bad), [""; 0], "{bad}");
+            assert_eq!(faults(&good, &good), [""; 0], "{good}");
+            assert_ne!(faults(&good, &bad), [""; 0], "{bad}");
+            let mut worse = bad.clone();
+            worse["restartPolicy"] = "Sometimes".into();
+            assert_eq!(faults(&bad, &worse).len(), 2, "{bad}");
+        }
+    }
+
+    /// API-146.
+    #[test]
+    fn selectors_keep_what_was_valid_once() {
+        let selector = |value: &str| json!({"matchExpressions": requirement(value)});
+        let budget = |value: &str| {
+            json!({"metadata": {"name": "b"}, "spec": {"selector": selector(value),
+                "minAvailable": 1}})
+        };
+        let policy = |value: &str| {
+            json!({"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [{
+                "from": [{"namespaceSelector": selector(value)}]}]}})
+        };
+        let hooks = |value: &str| {
+            json!({"metadata": {"name": "h"}, "webhooks": [{
+                "name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "clientConfig": {"url": "https://a.example.com"},
+                "objectSelector": selector(value),
+            }]})
+        };
+        let of_hooks = "admissionregistration.v1.ValidatingWebhookConfiguration";
+        let kinds: [(&str, &dyn Fn(&str) -> Value); 3] = [
+            ("policy.v1.PodDisruptionBudget", &budget),
+            ("networking.v1.NetworkPolicy", &policy),
+            (of_hooks, &hooks),
+        ];
+        for (of, body) in kinds {
+            assert_eq!(faults(of, &body("-v-"), &body("-w-")), [""; 0], "{of}");
+            assert_eq!(faults(of, &body("v"), &body("-v-")).len(), 1, "{of}");
+        }
+    }
+
+    /// API-146.
+    #[test]
+    fn webhooks_keep_the_versions_and_the_names_that_they_have() {
+        let hooks = |name: &str, version: &str| {
+            let hook = |name: &str| {
+                json!({
+                    "name": name, "sideEffects": "None", "admissionReviewVersions": [version],
+                    "clientConfig": {"url": "https://a.example.com"},
+                })
+            };
+            json!({"metadata": {"name": "h"}, "webhooks": [hook("a.example.com"), hook(name)]})
+        };
+        let faults = |stored: &Value, changed: &Value| {
+            faults(
+                "admissionregistration.v1.MutatingWebhookConfiguration",
+                stored,
+                changed,
+            )
+        };
+        let (good, twice) = (hooks("b.example.com", "v1"), hooks("a.example.com", "v1"));
+        let unknown = hooks("b.example.com", "v0");
+        assert_eq!(faults(&twice, &twice), [""; 0]);
+        assert_eq!(faults(&good, &twice).len(), 1);
+        assert_eq!(faults(&unknown, &unknown), [""; 0]);
+        assert_eq!(faults(&good, &unknown).len(), 2);
+    }
+
+    /// API-146.
+    #[test]
+    fn claims_keep_groups_whose_form_was_not_looked_at() {
+        let claim = |group: &str| {
+            let source = json!({"apiGroup": group, "kind": "K", "name": "n"});
+            json!({"metadata": {"name": "c"}, "spec": {
+                "accessModes": ["ReadWriteOnce"], "dataSource": source, "dataSourceRef": source,
+                "resources": {"requests": {"storage": "1Gi"}},
+            }})
+        };
+        let of = "core.v1.PersistentVolumeClaim";
+        assert_eq!(faults(of, &claim("-a-"), &claim("-a-")), [""; 0]);
+    }
+}
