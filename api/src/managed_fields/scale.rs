@@ -39,7 +39,7 @@ impl<'m> FieldManager<'m> {
     /// A plain 500 for managedFields that can't be read.
     pub fn scale_of(&self, object: &Object, scaling: &Scaling) -> Result<Object, Box<Status>> {
         let mut scale = scaling.scale_of(object);
-        let owners = self.owners_of_replicas(object, &scale.api_version().to_owned());
+        let owners = self.owners_of_replicas(object, scale.api_version());
         scale.set_managed_fields(write_entries(owners.map_err(unreadable)?));
         Ok(scale)
     }

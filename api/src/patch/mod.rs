@@ -44,8 +44,8 @@ pub enum PatchKind {
 /// A parsed patch. It can be applied again when a write is retried (API-151).
 #[derive(Clone, Debug)]
 pub enum Patch {
-    /// Operations (RFC 6902), and their unknown and duplicate members. `None` stands for an operation
-    /// that fails for every object.
+    /// Operations (RFC 6902), and their unknown and duplicate members. `None` stands for an
+    /// operation that fails for every object.
     Json(Vec<Option<PatchOperation>>, Vec<FieldFault>),
     /// A document to merge (RFC 7386), and its duplicate members.
     Merge(Value, Vec<FieldFault>),

@@ -211,8 +211,9 @@ mod tests {
             }]})
         };
         let of_hooks = "admissionregistration.v1.ValidatingWebhookConfiguration";
-        let kinds: [(&str, &dyn Fn(&str) -> Value); 3] = [
-            ("policy.v1.PodDisruptionBudget", &budget),
+        type Body<'b> = &'b dyn Fn(&str) -> Value;
+        let kinds = [
+            ("policy.v1.PodDisruptionBudget", &budget as Body<'_>),
             ("networking.v1.NetworkPolicy", &policy),
             (of_hooks, &hooks),
         ];
