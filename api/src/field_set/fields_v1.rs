@@ -1,8 +1,10 @@
 //! FieldsV1, the text that sets have in managedFields (API-182), as structured-merge-diff reads and
 //! writes it.
 
+use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -21,6 +23,12 @@ impl FieldSet {
     /// # Errors
     /// Text that is no JSON object, names that can't be understood, and what is nested too deep.
     pub fn from_fields_v1(text: &str) -> Result<FieldSet, FieldsV1Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let read = Below { depth: 0 }.deserialize(&mut deserializer);
+        if let (Ok((_, set)), Ok(())) = (read, deserializer.end()) {
+            return Ok(set);
+        }
+        // The way by a tree knows what is wrong.
         let value: Value =
             serde_json::from_str(text).map_err(|error| FieldsV1Error(error.to_string()))?;
         FieldSet::from_fields_v1_value(&value)
@@ -51,6 +59,94 @@ impl FieldSet {
     /// Writes the text of FieldsV1 behind another.
     pub(crate) fn write_fields_v1(&self, text: &mut String) {
         write_set(self, false, text);
+    }
+}
+
+/// Reads what is below a name: whether it has a member `.`, and the set. No tree is made.
+struct Below {
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Below {
+    type Value = (bool, FieldSet);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Below {
+    type Value = (bool, FieldSet);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FieldsV1")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok((true, FieldSet::default()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        if self.depth > MAX_DEPTH {
+            return Err(A::Error::custom("too deep"));
+        }
+        let depth = self.depth + 1;
+        let mut has_dot = false;
+        let mut nodes = Vec::new();
+        while let Some(name) = map.next_key_seed(Name)? {
+            match name {
+                Step::Itself => {
+                    map.next_value::<IgnoredAny>()?;
+                    has_dot = true;
+                }
+                Step::Unknown => _ = map.next_value::<IgnoredAny>()?,
+                Step::Of(element) => {
+                    let (has_dot, below) = map.next_value_seed(Below { depth })?;
+                    nodes.push(Node {
+                        element,
+                        is_member: has_dot || below.is_empty(),
+                        below,
+                    });
+                }
+            }
+        }
+        Ok((has_dot, FieldSet::of_nodes(nodes)))
+    }
+}
+
+/// Reads the name of a member.
+struct Name;
+
+enum Step {
+    Itself,
+    Of(PathElement),
+    Unknown,
+}
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Step;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name {
+    type Value = Step;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name of FieldsV1")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Step, E> {
+        match name {
+            "." => Ok(Step::Itself),
+            name => match element(name) {
+                Ok(Some(element)) => Ok(Step::Of(element)),
+                Ok(None) => Ok(Step::Unknown),
+                Err(error) => Err(E::custom(error)),
+            },
+        }
     }
 }
 

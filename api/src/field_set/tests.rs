@@ -131,6 +131,29 @@ fn of(paths: &[Vec<PathElement>]) -> FieldSet {
     FieldSet::of(paths.iter().map(Vec::as_slice))
 }
 
+/// With and without a tree the same is read.
+#[test]
+fn both_ways_of_reading_agree() {
+    for text in [
+        "{}",
+        "null",
+        "[]",
+        r#"{"f:a":null}"#,
+        r#"{".":{},"f:b":{".":{}},"f:a":{".":{},"f:c":{}},"v:1":{},"i:3":{}}"#,
+        r#"{"x:new":{"y":1},"f:a":{"x:new":[]}}"#,
+        r#"{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{}},"k:{\"port\":80}":{}}"#,
+        r#"{"f:a":1}"#,
+        r#"{"f":{}}"#,
+        r#"{"fa":{}}"#,
+        r#"{"k:x":{}}"#,
+        r#"{"i:x":{}}"#,
+    ] {
+        let tree: Value = serde_json::from_str(text).unwrap();
+        let by_tree = FieldSet::from_fields_v1_value(&tree);
+        assert_eq!(FieldSet::from_fields_v1(text), by_tree, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn texts_come_back(paths in sets()) {
@@ -173,6 +196,11 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "[{}\":,.fkvi0\\[\\]]{0,40}") {
-        let _ = FieldSet::from_fields_v1(&text);
+        let read = FieldSet::from_fields_v1(&text);
+        // A tree knows the last of equal names only.
+        let tree: Result<Value, _> = serde_json::from_str(&text);
+        if let Ok(tree) = tree && tree.to_string() == text {
+            prop_assert_eq!(read, FieldSet::from_fields_v1_value(&tree));
+        }
     }
 }
