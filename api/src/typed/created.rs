@@ -20,8 +20,8 @@ struct LeftOut<'s> {
     excluded: Option<&'s FieldSet>,
 }
 
-/// What is left out of a child: itself, and of what is below it. `None` if all of it is.
 impl<'s> LeftOut<'s> {
+    /// What is left out of a child: itself, and of what is below it. `None` if all of it is.
     fn at(self, element: &PathElement) -> Option<(bool, LeftOut<'s>)> {
         let nobodys = self.nobodys.and_then(|set| set.node(element));
         let excluded = self.excluded.and_then(|set| set.node(element));
@@ -99,7 +99,7 @@ fn write_members(
             write_child(&element, text, |text| match old {
                 Some(old) => write_changed(member, old, value, (is_nobodys, below), text),
                 None => {
-                    write_new(member, value, (is_nobodys, below), text);
+                    write_new(member, value, below, text);
                     !is_nobodys
                 }
             });
@@ -128,12 +128,7 @@ fn write_child(element: &PathElement, text: &mut String, below: impl FnOnce(&mut
 }
 
 /// Writes what is below a value that the empty object has not. The value itself is owned.
-fn write_new(
-    of: ValueType<'_>,
-    value: &Value,
-    (_, left_out): (bool, LeftOut<'_>),
-    text: &mut String,
-) {
+fn write_new(of: ValueType<'_>, value: &Value, left_out: LeftOut<'_>, text: &mut String) {
     match (of.kind.form(Some(value)), value) {
         (Form::Map { is_atomic: false }, Value::Object(members)) => {
             write_members(of, None, members, left_out, text);
@@ -166,7 +161,7 @@ fn write_items(
         };
         write_child(element, text, |text| {
             if same.len() == 1 {
-                write_new(of.at(kind), value, (is_nobodys, below), text);
+                write_new(of.at(kind), value, below, text);
             }
             !is_nobodys
         });
