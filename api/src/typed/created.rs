@@ -1,4 +1,4 @@
-//! What the creator of an object owns, as text. It is what [`compare`](super::compare) finds with
+//! What the creator of an object owns, as text. It is what [`compare`] finds with
 //! the empty object, but no set is made on the way: new objects are large and have one owner.
 
 use serde_json::{Map, Value};
