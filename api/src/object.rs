@@ -16,8 +16,7 @@ const MANAGED_FIELDS: &str = "managedFields";
 ///
 /// What the server keeps in `metadata.managedFields` is about half of an object, and most writes
 /// only hand it on. So it is kept as text beside the tree. In the tree `metadata.managedFields` is
-/// what a client has sent, or what
-/// admission has changed it to.
+/// what a client has sent, or what admission has changed it to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(pub Map<String, Value>, Option<Arc<str>>);
 
@@ -51,8 +50,8 @@ impl Object {
     }
 
     /// The managedFields that the server keeps: the JSON text of a list with entries.
-    pub fn managed_fields(&self) -> Option<&str> {
-        self.1.as_deref()
+    pub fn managed_fields(&self) -> Option<&Arc<str>> {
+        self.1.as_ref()
     }
 
     /// Sets the managedFields that the server keeps, and removes what a client has sent.
@@ -61,11 +60,6 @@ impl Object {
             metadata.remove(MANAGED_FIELDS);
         }
         self.1 = text;
-    }
-
-    /// The managedFields that the server keeps, to be set in another object.
-    pub fn shared_managed_fields(&self) -> Option<Arc<str>> {
-        self.1.clone()
     }
 
     /// `kind`, empty when absent.

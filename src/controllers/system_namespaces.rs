@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use serde_json::{Map, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::object::Object;
@@ -34,7 +34,7 @@ async fn ensure(store: &RegistryStore, name: &str) -> Result<bool, Box<Status>> 
         Err(status) if status.code == 404 => {}
         Err(status) => return Err(status),
     }
-    let mut namespace = Object::of(Map::new());
+    let mut namespace = Object::default();
     namespace.set_type("Namespace", "v1");
     namespace
         .0

@@ -8,6 +8,7 @@ mod abuser;
 mod attack;
 mod backup;
 mod daemons;
+mod deployments;
 mod drain;
 mod etcd;
 mod expiry;
@@ -15,7 +16,6 @@ mod fanout;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]
 mod harness;
-mod kinds;
 mod lists;
 mod load;
 mod lone;
@@ -50,7 +50,7 @@ const PARTS: [&str; 22] = [
     "startup-history",
     "memory",
     "write",
-    "kinds",
+    "deployments",
     "lone",
     "latency",
     "fanout",
@@ -202,8 +202,8 @@ async fn measure(wants: impl Fn(&str) -> bool) {
         write::measure(64, Duration::from_secs(15)).await;
         write::under_retention(64, Duration::from_secs(15)).await;
     }
-    if wants("kinds") {
-        kinds::measure(1_000).await;
+    if wants("deployments") {
+        deployments::measure(1_000).await;
     }
     if wants("lone") {
         let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "0,1.4".to_owned());

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -24,11 +24,11 @@ impl FieldSet {
     /// Text that is no JSON object, names that can't be understood, and what is nested too deep.
     pub fn from_fields_v1(text: &str) -> Result<FieldSet, FieldsV1Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let read = Below { depth: 0 }.deserialize(&mut deserializer);
+        let read = WHOLE.deserialize(&mut deserializer);
         if let (Ok((_, set)), Ok(())) = (read, deserializer.end()) {
             return Ok(set);
         }
-        // The way by a tree knows what is wrong.
+        // Errors of a tree have no line and no column, which managedFields have not either.
         let value: Value =
             serde_json::from_str(text).map_err(|error| FieldsV1Error(error.to_string()))?;
         FieldSet::from_fields_v1_value(&value)
@@ -40,10 +40,9 @@ impl FieldSet {
     /// # Errors
     /// As [`FieldSet::from_fields_v1`].
     pub fn from_fields_v1_value(value: &Value) -> Result<FieldSet, FieldsV1Error> {
-        match value {
-            Value::Object(members) => read(members, 0),
-            Value::Null => Ok(FieldSet::default()),
-            _ => Err(FieldsV1Error("FieldsV1 is not an object".to_owned())),
+        match WHOLE.deserialize(value) {
+            Ok((_, set)) => Ok(set),
+            Err(error) => Err(FieldsV1Error(error.to_string())),
         }
     }
 
@@ -53,21 +52,36 @@ impl FieldSet {
         self.write_fields_v1(&mut text);
         text
     }
-}
 
-impl FieldSet {
     /// Writes the text of FieldsV1 behind another.
     pub(crate) fn write_fields_v1(&self, text: &mut String) {
         write_set(self, false, text);
     }
 }
 
-/// Reads what is below a name: whether it has a member `.`, and the set. No tree is made.
-struct Below {
+/// Reads a whole set.
+const WHOLE: Below<'static> = Below {
+    name: None,
+    depth: 0,
+};
+
+/// Reads the value of a name: whether it has a member `.`, and the set below. No tree is made.
+struct Below<'n> {
+    /// The name. `None` for the whole set.
+    name: Option<&'n str>,
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Below {
+impl Below<'_> {
+    fn no_object<E: Error>(&self) -> E {
+        E::custom(match self.name {
+            Some(name) => format!("FieldsV1 has no object for {}", go_quote(name)),
+            None => "FieldsV1 is not an object".to_owned(),
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Below<'_> {
     type Value = (bool, FieldSet);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -75,7 +89,7 @@ impl<'de> DeserializeSeed<'de> for Below {
     }
 }
 
-impl<'de> Visitor<'de> for Below {
+impl<'de> Visitor<'de> for Below<'_> {
     type Value = (bool, FieldSet);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,101 +100,85 @@ impl<'de> Visitor<'de> for Below {
         Ok((true, FieldSet::default()))
     }
 
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
+        Err(self.no_object())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
+        Err(self.no_object())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
+        Err(self.no_object())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
+        Err(self.no_object())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(self.no_object())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+        Err(self.no_object())
+    }
+
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         if self.depth > MAX_DEPTH {
-            return Err(A::Error::custom("too deep"));
+            let problem = format!("FieldsV1 is nested deeper than {MAX_DEPTH} levels");
+            return Err(A::Error::custom(problem));
         }
-        let depth = self.depth + 1;
         let mut has_dot = false;
         let mut nodes = Vec::new();
-        while let Some(name) = map.next_key_seed(Name)? {
-            match name {
-                Step::Itself => {
-                    map.next_value::<IgnoredAny>()?;
-                    has_dot = true;
-                }
-                Step::Unknown => _ = map.next_value::<IgnoredAny>()?,
-                Step::Of(element) => {
-                    let (has_dot, below) = map.next_value_seed(Below { depth })?;
-                    nodes.push(Node {
-                        element,
-                        is_member: has_dot || below.is_empty(),
-                        below,
-                    });
-                }
+        let mut name = String::new();
+        while map.next_key_seed(Name(&mut name))?.is_some() {
+            if name == "." {
+                map.next_value::<IgnoredAny>()?;
+                has_dot = true;
+                continue;
             }
+            let Some(element) = element(&name).map_err(A::Error::custom)? else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let (is_member, below) = map.next_value_seed(Below {
+                name: Some(&name),
+                depth: self.depth + 1,
+            })?;
+            nodes.push(Node {
+                element,
+                is_member: is_member || below.is_empty(),
+                below,
+            });
         }
         Ok((has_dot, FieldSet::of_nodes(nodes)))
     }
 }
 
-/// Reads the name of a member.
-struct Name;
+/// Reads a name into a text that is used again for the next one.
+struct Name<'n>(&'n mut String);
 
-enum Step {
-    Itself,
-    Of(PathElement),
-    Unknown,
-}
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = ();
 
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Step;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Step, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for Name {
-    type Value = Step;
+impl Visitor<'_> for Name<'_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name of FieldsV1")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Step, E> {
-        match name {
-            "." => Ok(Step::Itself),
-            name => match element(name) {
-                Ok(Some(element)) => Ok(Step::Of(element)),
-                Ok(None) => Ok(Step::Unknown),
-                Err(error) => Err(E::custom(error)),
-            },
-        }
+    fn visit_str<E>(self, name: &str) -> Result<(), E> {
+        self.0.clear();
+        self.0.push_str(name);
+        Ok(())
     }
-}
-
-fn read(members: &Map<String, Value>, depth: usize) -> Result<FieldSet, FieldsV1Error> {
-    if depth > MAX_DEPTH {
-        let problem = format!("FieldsV1 is nested deeper than {MAX_DEPTH} levels");
-        return Err(FieldsV1Error(problem));
-    }
-    let mut nodes = Vec::with_capacity(members.len());
-    for (name, value) in members {
-        if name == "." {
-            continue;
-        }
-        let Some(element) = element(name)? else {
-            continue;
-        };
-        let (is_member, below) = match value {
-            Value::Object(members) => {
-                let below = read(members, depth + 1)?;
-                (members.contains_key(".") || below.is_empty(), below)
-            }
-            Value::Null => (true, FieldSet::default()),
-            _ => {
-                let problem = format!("FieldsV1 has no object for {}", go_quote(name));
-                return Err(FieldsV1Error(problem));
-            }
-        };
-        nodes.push(Node {
-            element,
-            is_member,
-            below,
-        });
-    }
-    Ok(FieldSet::of_nodes(nodes))
 }
 
 /// `None` for a kind of step that nobody knows.

@@ -331,7 +331,7 @@ pub fn kept_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
     written_entries(object).map(without_repeated)
 }
 
-/// The entries that are written with an object, with those that nobody counts.
+/// All entries that an object has, also several with one identity.
 ///
 /// # Errors
 /// The first entry that can't be used.

@@ -18,7 +18,7 @@ pub fn keep_times(object: &mut Object, stored: &Object) {
     };
     let mut pairs = new.iter().zip(&old);
     if new.len() == old.len() && pairs.all(|(new, old)| new.is_same_but_time(old)) {
-        object.set_managed_fields(stored.shared_managed_fields());
+        object.set_managed_fields(stored.managed_fields().cloned());
     }
 }
 

@@ -21,7 +21,7 @@ pub use conversion::{ConversionStrategy, convert};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
-pub use strategy::{CreateStrategy, DeleteStrategy, Excuse, UpdateStrategy};
+pub use strategy::{CreateStrategy, DeleteStrategy, Ratchet, UpdateStrategy};
 pub use verb::Verb;
 
 /// Whether objects of a resource live in namespaces.
@@ -249,8 +249,8 @@ impl ResourceDefinition {
         }
     }
 
-    /// The empty lists and maps of an object of this version that are told from none while it is
-    /// checked. The canonical form has none of them.
+    /// The empty lists and maps of an object of this version that are distinguished from absent
+    /// ones while it is checked. The canonical form has none of them.
     pub fn empties(&self, object: &Object) -> Empties {
         let found = self.object_type.found();
         found.map_or_else(Empties::default, |(schema, id)| {

@@ -36,51 +36,51 @@ pub struct UpdateStrategy {
     /// The faults in a change of the second object into the first, apart from metadata.
     pub validate: Option<fn(&Object, &Object) -> Vec<FieldError>>,
     /// What stored objects may keep that is refused of new ones.
-    pub excuses: &'static [Excuse],
+    pub ratchets: &'static [Ratchet],
 }
 
 impl UpdateStrategy {
     /// Takes away the faults of a change that the stored object may keep. `before` finds those of
     /// the stored object, as if it were new.
-    pub fn excuse(&self, faults: &mut Vec<FieldError>, before: impl FnOnce() -> Vec<FieldError>) {
-        let covers = |fault: &FieldError| self.excuses.iter().any(|excuse| (excuse.covers)(fault));
+    pub fn ratchet(&self, faults: &mut Vec<FieldError>, before: impl FnOnce() -> Vec<FieldError>) {
+        let covers = |fault: &FieldError| self.ratchets.iter().any(|rule| (rule.covers)(fault));
         if !faults.iter().any(covers) {
             return;
         }
         let before = before();
         faults.retain(|fault| {
-            let mut excuses = self.excuses.iter();
-            !excuses.any(|excuse| excuse.excuses(fault, &before))
+            let mut rules = self.ratchets.iter();
+            !rules.any(|rule| rule.allows(fault, &before))
         });
     }
 }
 
 /// Faults that an object may keep if it was stored with such a fault.
 #[derive(Clone, Copy)]
-pub struct Excuse {
+pub struct Ratchet {
     covers: fn(&FieldError) -> bool,
     is_same_only: bool,
 }
 
-impl Excuse {
+impl Ratchet {
     /// All of these faults, if there was any of them.
-    pub const fn any(covers: fn(&FieldError) -> bool) -> Excuse {
-        Excuse {
+    pub const fn any(covers: fn(&FieldError) -> bool) -> Ratchet {
+        Ratchet {
             covers,
             is_same_only: false,
         }
     }
 
     /// Those of these faults that were there.
-    pub const fn same(covers: fn(&FieldError) -> bool) -> Excuse {
-        Excuse {
+    pub const fn same(covers: fn(&FieldError) -> bool) -> Ratchet {
+        Ratchet {
             covers,
             is_same_only: true,
         }
     }
 
-    /// Whether a fault is excused by those of the stored object.
-    fn excuses(&self, fault: &FieldError, stored: &[FieldError]) -> bool {
+    /// Whether a fault may stay beside those of the stored object.
+    fn allows(&self, fault: &FieldError, stored: &[FieldError]) -> bool {
         let is_like = |other: &FieldError| match self.is_same_only {
             true => other == fault,
             false => (self.covers)(other),

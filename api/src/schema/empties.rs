@@ -1,5 +1,5 @@
-//! Empty lists and maps that Kubernetes tells from none while it checks an object, at fields that
-//! the notation calls `empty`. The canonical form has none of them.
+//! Empty lists and maps that Kubernetes distinguishes from absent ones while it checks an object,
+//! at fields that the notation calls `empty`. The canonical form has none of them.
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use super::model::{Schema, Shape, Struct, StructId, Type};
 
 type Members = Map<String, Value>;
 
-/// How many are told from none in one object. The others count as none, so that a body can't make
-/// the memory of their places.
+/// How many are remembered of one object. The others count as absent, so that a body can't make the
+/// server remember more.
 const MOST: usize = 256;
 
 /// The places of empty lists and maps in an object.
@@ -29,7 +29,7 @@ enum Step {
 }
 
 impl Schema {
-    /// The empty lists and maps of a struct that are told from none.
+    /// The empty lists and maps of a struct that are distinguished from absent ones.
     pub fn empties(&self, id: StructId, members: &Map<String, Value>) -> Empties {
         let mut found = Empties::default();
         self.find_in_struct(id, members, &mut Vec::new(), &mut found);
@@ -57,7 +57,7 @@ impl Schema {
                     continue;
                 }
             };
-            if field.tells_empty && found.0.len() < MOST {
+            if field.distinguishes_empty && found.0.len() < MOST {
                 found.0.push(Empty {
                     path: path.clone(),
                     name: field.name.clone(),
@@ -160,13 +160,14 @@ fn members_at<'m>(
     value.as_object_mut()
 }
 
-/// Finds the fields of each struct that lead to one that tells an empty value from none.
+/// Finds the fields of each struct that lead to one that distinguishes an empty value from an
+/// absent one.
 pub(super) fn find_ways(structs: &mut [Struct]) {
     let mut leading = vec![false; structs.len()];
     let leads = |field: &super::Field, leading: &[bool]| {
         let below = struct_below(&field.of);
         let below = below.and_then(|id| leading.get(id.0));
-        field.tells_empty || below.copied().unwrap_or(false)
+        field.distinguishes_empty || below.copied().unwrap_or(false)
     };
     loop {
         let mut is_same = true;

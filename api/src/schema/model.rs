@@ -39,7 +39,8 @@ pub struct Struct {
     pub(super) fields: Vec<Field>,
     /// The places of those that may be printed without a value.
     pub(super) printed_without_value: Vec<usize>,
-    /// The places of those that tell an empty value from none, or have such fields below.
+    /// The places of those that distinguish an empty value from an absent one, or have such fields
+    /// below.
     pub(super) to_empties: Vec<usize>,
     /// Its form in protobuf.
     pub(super) message: LazyMessage,
@@ -77,8 +78,9 @@ pub struct Field {
     pub has_types: bool,
     /// Whether it says which field of a union is set.
     pub is_discriminator: bool,
-    /// Whether an empty list or map is told from none until the object has been checked.
-    pub tells_empty: bool,
+    /// Whether an empty list or map is distinguished from an absent one until the object has been
+    /// checked.
+    pub distinguishes_empty: bool,
     /// The value that counts if none is given, in JSON. Only what the API declares.
     pub default: Option<String>,
 }
@@ -334,7 +336,7 @@ impl Struct {
         places.filter_map(|place| self.fields.get(*place))
     }
 
-    /// The fields that tell an empty value from none, or have such fields below.
+    /// The fields that distinguish an empty value from an absent one, or have such fields below.
     pub(super) fn to_empties(&self) -> impl Iterator<Item = &Field> {
         let places = self.to_empties.iter();
         places.filter_map(|place| self.fields.get(*place))

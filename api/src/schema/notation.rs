@@ -33,7 +33,7 @@
 //! | `default=TCP` | the value that counts if none is given |
 //! | `typed` | the objects in it have their apiVersion and kind in JSON |
 //! | `discriminator` | it says which other field is set |
-//! | `empty` | an empty list or map is told from none until the object has been checked |
+//! | `empty` | an empty list or map is distinguished from an absent one until the object has been checked |
 //!
 //! `inline` instead of a name means the fields of another struct, which is a message with this
 //! number in protobuf. Types are written as in Go, with the package in front if it is another one:
@@ -421,7 +421,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
         patch: None,
         has_types: false,
         is_discriminator: false,
-        tells_empty: false,
+        distinguishes_empty: false,
         default: None,
     };
     for word in words {
@@ -432,7 +432,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
                 "required" => field.is_required = true,
                 "typed" => field.has_types = true,
                 "discriminator" => field.is_discriminator = true,
-                "empty" => field.tells_empty = true,
+                "empty" => field.distinguishes_empty = true,
                 _ => return None,
             },
             Some(("list", list)) => field.list = Some(list_type(list)?),

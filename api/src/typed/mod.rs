@@ -6,7 +6,7 @@
 //! managers or versions.
 
 mod compare;
-mod created;
+mod created_fields;
 mod elements;
 mod errors;
 mod field_set;
@@ -81,14 +81,15 @@ impl<'s> ValueType<'s> {
     }
 
     /// The text of FieldsV1 of what the creator of an object owns: all in which it differs from the
-    /// empty one, but for the `nobodys` fields, and for the `excluded` ones with all below them.
+    /// empty one, but for those that are `never_owned`, and for the `excluded` ones with all below
+    /// them.
     pub fn created_fields_v1(
         &self,
         (empty, new): (&Object, &Object),
-        nobodys: &FieldSet,
+        never_owned: &FieldSet,
         excluded: Option<&FieldSet>,
     ) -> String {
-        created::fields_v1(*self, (&empty.0, &new.0), nobodys, excluded)
+        created_fields::fields_v1(*self, (&empty.0, &new.0), never_owned, excluded)
     }
 
     /// The live object with everything that was applied (API-172). Nothing is removed, but atomic

@@ -111,7 +111,7 @@ fn check_creator(row: &ResourceDefinition, of: ValueType<'_>, new: &Object, othe
     let path = |names: &[&str]| FieldSet::of([&*FieldPath::of(names)]);
     let nothing = FieldSet::default();
     let others = of.field_set(other);
-    for (nobodys, excluded) in [
+    for (never_owned, excluded) in [
         (&nothing, None),
         (&path(&["metadata", "name"]), Some(&path(&["status"]))),
         (&path(&["spec"]), Some(&path(&["metadata"]))),
@@ -120,12 +120,19 @@ fn check_creator(row: &ResourceDefinition, of: ValueType<'_>, new: &Object, othe
         (&others, Some(&others.leaves())),
     ] {
         let compared = of.compare(&empty, new);
-        let mut owned = compared.added.union(&compared.modified).difference(nobodys);
+        let mut owned = compared
+            .added
+            .union(&compared.modified)
+            .difference(never_owned);
         if let Some(excluded) = excluded {
             owned = owned.recursive_difference(excluded);
         }
-        let written = of.created_fields_v1((&empty, new), nobodys, excluded);
-        assert_eq!(written, owned.to_fields_v1(), "{nobodys:?} {excluded:?}");
+        let written = of.created_fields_v1((&empty, new), never_owned, excluded);
+        assert_eq!(
+            written,
+            owned.to_fields_v1(),
+            "{never_owned:?} {excluded:?}"
+        );
     }
 }
 

@@ -7,12 +7,11 @@
 //! available traits.
 //!
 //! A plain resource is a [`super::RegistryStore`] ([`plain`]). A subresource that is part of its
-//! object is a [`SubresourceStore`], or a [`ScaleStore`] if it shows the object as a Scale.
-//! Everything that is not a stored object, such as a review or a connection to a pod, implements
-//! the traits itself. This folder must not know routes or wire encodings.
+//! object, or shows it as a Scale, is a [`SubresourceStore`]. Everything that is not a stored
+//! object, such as a review or a connection to a pod, implements the traits itself. This folder
+//! must not know routes or wire encodings.
 
 mod plain;
-mod scale;
 mod subresource;
 
 use std::sync::Arc;
@@ -33,7 +32,6 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
-pub use scale::ScaleStore;
 pub use subresource::SubresourceStore;
 
 /// The answer of a capability, or the refusal for the client.
@@ -330,11 +328,8 @@ pub fn of_method(method: &Method) -> Option<Verb> {
 pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>> {
     let mut endpoints: Vec<Arc<dyn RestStorage>> = vec![Arc::clone(store) as _];
     for subresource in &store.definition().subresources {
-        let (store, subresource) = (Arc::clone(store), subresource.clone());
-        endpoints.push(match subresource.scaling.clone() {
-            Some(scaling) => Arc::new(ScaleStore::new(store, subresource, scaling)),
-            None => Arc::new(SubresourceStore::new(store, subresource)),
-        });
+        let storage = SubresourceStore::new(Arc::clone(store), subresource.clone());
+        endpoints.push(Arc::new(storage));
     }
     endpoints
 }

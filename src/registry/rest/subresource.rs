@@ -1,17 +1,20 @@
-//! A subresource that reads its whole object and writes a part of it: `status`, `finalize`.
+//! A subresource that reads its object and writes a part of it. `status` and `finalize` show the
+//! whole object, `scale` shows a Scale (API-223).
 
 use std::sync::Arc;
 
-use actors::engine::Revision;
+use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
 use super::{Answering, Getter, Historian, RestStorage, Updater};
 use crate::api::options::WriteOptions;
 use crate::api::resource::{ResourceDefinition, Subresource, Verb};
+use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{RegistryStore, UpdateSource, Written};
+use crate::storage::codec::Codec;
 use crate::storage::{HistorySpan, ObjectHistory};
 
 /// A part of a store's objects, with its own path. The subresource's
@@ -19,12 +22,38 @@ use crate::storage::{HistorySpan, ObjectHistory};
 pub struct SubresourceStore {
     store: Arc<RegistryStore>,
     subresource: Subresource,
+    /// Makes the wire form of Scales, if it shows objects as Scales.
+    codec: Option<Codec>,
 }
 
 impl SubresourceStore {
     /// Creates the subresource for the objects of a store.
     pub fn new(store: Arc<RegistryStore>, subresource: Subresource) -> SubresourceStore {
-        SubresourceStore { store, subresource }
+        let scaling = subresource.scaling.as_ref();
+        SubresourceStore {
+            codec: scaling.map(|scaling| Codec::new(Arc::clone(&scaling.kind))),
+            store,
+            subresource,
+        }
+    }
+
+    /// The kind of requests and answers.
+    fn kind(&self) -> &Arc<ResourceDefinition> {
+        let scaling = self.subresource.scaling.as_ref();
+        scaling.map_or_else(|| self.store.definition(), |scaling| &scaling.kind)
+    }
+
+    /// What clients get of an object.
+    fn shown(&self, object: Arc<CachedObject>) -> Result<Arc<CachedObject>, Box<Status>> {
+        let Some((scaling, codec)) = self.subresource.scaling.as_ref().zip(self.codec.as_ref())
+        else {
+            return Ok(object);
+        };
+        let scale = self.store.scale_of(&object, scaling)?;
+        let shown = codec.wire(&Key::new(object.key()), &scale, object.revision);
+        shown
+            .map(Arc::new)
+            .map_err(|error| Box::new(Status::internal(error)))
     }
 
     fn with(&self, verb: Verb) -> Option<&SubresourceStore> {
@@ -39,6 +68,14 @@ impl RestStorage for SubresourceStore {
 
     fn subresource(&self) -> Option<&str> {
         Some(&self.subresource.name)
+    }
+
+    fn request_kind(&self) -> &Arc<ResourceDefinition> {
+        self.kind()
+    }
+
+    fn response_kind(&self) -> &Arc<ResourceDefinition> {
+        self.kind()
     }
 
     fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
@@ -68,7 +105,7 @@ impl Getter for SubresourceStore {
         at: NamespacedName<'a>,
         resource_version: &'a str,
     ) -> Answering<'a, Arc<CachedObject>> {
-        self.store.get(at, resource_version).boxed()
+        async move { self.shown(self.store.get(at, resource_version).await?) }.boxed()
     }
 }
 
@@ -78,7 +115,7 @@ impl Historian for SubresourceStore {
         at: NamespacedName<'a>,
         revision: Revision,
     ) -> Answering<'a, Arc<CachedObject>> {
-        self.store.get_at(at, revision).boxed()
+        async move { self.shown(self.store.get_at(at, revision).await?) }.boxed()
     }
 
     fn history<'a>(
@@ -86,7 +123,15 @@ impl Historian for SubresourceStore {
         at: NamespacedName<'a>,
         span: Option<HistorySpan>,
     ) -> Answering<'a, ObjectHistory> {
-        self.store.history(at, span).boxed()
+        async move {
+            let mut history = self.store.history(at, span).await?;
+            for object in history.changes.iter_mut().flat_map(|one| &mut one.object) {
+                let show = |object| self.shown(object).map_err(|status| status.message.clone());
+                *object = object.clone().and_then(show);
+            }
+            Ok(history)
+        }
+        .boxed()
     }
 }
 
@@ -98,9 +143,13 @@ impl Updater for SubresourceStore {
         source: UpdateSource,
         options: &'a WriteOptions,
     ) -> Answering<'a, Written> {
-        let part = Some(&self.subresource);
-        self.store
-            .update(context, at, part, source, options)
-            .boxed()
+        async move {
+            let part = Some(&self.subresource);
+            let updating = self.store.update(context, at, part, source, options);
+            let Written { object, created } = updating.await?;
+            let object = self.shown(object)?;
+            Ok(Written { object, created })
+        }
+        .boxed()
     }
 }

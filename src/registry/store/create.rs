@@ -32,14 +32,6 @@ pub(super) const SYSTEM_FIELDS: [&str; 5] = [
     "selfLink",
 ];
 
-/// An object on its way into the store.
-struct Creating<'c> {
-    object: Object,
-    /// What of it was given empty.
-    empties: &'c Empties,
-    creation: &'c Arc<PendingCreate>,
-}
-
 impl RegistryStore {
     /// Stores a new object.
     ///
@@ -64,28 +56,20 @@ impl RegistryStore {
         };
         deduplicate(&mut object, context);
         let empties = self.take_in(&mut object, &request);
-        let creation = &creation;
         self.admit(&request, options, &mut object, None).await?;
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {
-            let creating = Creating {
-                object,
-                empties: &empties,
-                creation,
-            };
-            return self.create_named(&request, options, creating).await;
+            let creating = self.create_named(&request, options, object, &empties, creation);
+            return creating.await;
         }
         let mut last = None;
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
-            let creating = Creating {
-                object: candidate,
-                empties: &empties,
-                creation,
-            };
-            match self.create_named(&request, options, creating).await {
+            let creation = creation.clone();
+            let creating = self.create_named(&request, options, candidate, &empties, creation);
+            match creating.await {
                 Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
                 other => return other,
             }
@@ -100,19 +84,15 @@ impl RegistryStore {
         )))
     }
 
-    /// One attempt with a name, from validation on.
+    /// One attempt with a name, from validation on. `empties` were given.
     async fn create_named(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        creating: Creating<'_>,
+        mut object: Object,
+        empties: &Empties,
+        creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        let Creating {
-            mut object,
-            empties,
-            creation,
-        } = creating;
-        let creation = creation.clone();
         self.prepare_new(&mut object, empties, request.context)?;
         self.validate_admitted(request, options, &object, None)
             .await?;

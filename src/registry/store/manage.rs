@@ -58,7 +58,7 @@ fn excluding(resets: &[Names]) -> Option<Filter> {
 
 impl RegistryStore {
     /// Fills in what the writer of a new object left out, says who owns what of it, and converts it
-    /// into the version of the hub (http.md 7, 4.6). What is empty and told from none leaves.
+    /// into the version of the hub (http.md 7, 4.6). Answers what was given empty.
     pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) -> Empties {
         fill_in(object, self.definition());
         let empties = self.definition().empties(object);

@@ -93,8 +93,8 @@ impl Strategy {
             && strategy.requester.is_none();
         for path in &strategy.drops {
             // An empty struct is what the canonical form has there.
-            let nothing = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-            if object.at(path).is_some_and(|value| !nothing(value)) {
+            let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+            if object.at(path).is_some_and(|value| !is_empty(value)) {
                 remove(object, path);
                 is_canonical = false;
             }
@@ -128,8 +128,7 @@ impl Strategy {
         }
         let is_converted = !Arc::ptr_eq(&self.definition, &self.hub);
         if (has_empties || is_converted) && self.hub.defaults.is_some() {
-            self.fill_in(object);
-            self.hub.canonicalize(object);
+            self.complete(object);
         }
     }
 
@@ -172,7 +171,7 @@ impl Strategy {
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));
         let create = self.definition.create.validate;
-        strategy.excuse(&mut errors, || {
+        strategy.ratchet(&mut errors, || {
             create.map_or_else(Vec::new, |validate| validate(stored))
         });
         self.refuse(object.name(), &errors)?;

@@ -276,27 +276,27 @@ impl Codec {
         CachedObject::new(key, revision, wire, attributes)
     }
 
-    /// Decodes what this codec has just made of an object. The object is looked at, not the bytes.
+    /// The cached form of an object that this codec has just encoded. The object is looked at, not
+    /// its bytes.
     ///
     /// # Errors
     /// As [`Codec::decode_stored`].
-    pub fn decode_of(
+    pub fn cached_form(
         &self,
         object: &Object,
         key: &Key,
         revision: Revision,
         plain: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
-        let of_object = match self.form {
-            None => self.attributes_of(object),
-            Some(_) => None,
+        let is_canonical = self.form.is_none() && plain.starts_with(&self.head);
+        let attributes = match is_canonical {
+            true => self.attributes_of(object),
+            false => None,
         };
-        let decoded = of_object.and_then(|attributes| {
-            let is_canonical = plain.starts_with(&self.head);
-            is_canonical.then(|| self.with_attributes(key, revision, plain, &attributes))?
-        });
-        match decoded {
-            Some(decoded) => Ok(decoded),
+        let cached = attributes
+            .and_then(|attributes| self.with_attributes(key, revision, plain, &attributes));
+        match cached {
+            Some(cached) => Ok(cached),
             None => self.decode_stored(key, revision, plain),
         }
     }
@@ -304,31 +304,10 @@ impl Codec {
     /// What selectors ask about, of an object. `None` if its metadata has other types than that of
     /// an object, which decoding refuses.
     fn attributes_of(&self, object: &Object) -> Option<Attributes> {
-        let metadata = object.metadata()?;
-        let text = |value: Option<&Value>| match value {
-            None | Some(Value::Null) => Some(SmolStr::default()),
-            Some(Value::String(text)) => Some(SmolStr::new(text)),
-            Some(_) => None,
-        };
-        let labels: Option<Box<[(SmolStr, SmolStr)]>> = match metadata.get("labels") {
-            None | Some(Value::Null) => Some(Box::default()),
-            Some(Value::Object(labels)) => {
-                let pairs = labels.iter();
-                let pair = |(name, value): (&String, &Value)| match value {
-                    Value::String(value) => Some((SmolStr::new(name), SmolStr::new(value))),
-                    _ => None,
-                };
-                pairs.map(pair).collect()
-            }
-            Some(_) => None,
-        };
+        let head = Head::deserialize(&object.0).ok()?;
         let mut collected = FieldCollector::new(&self.definition.selectable_fields);
-        Some(Attributes {
-            namespace: text(metadata.get("namespace"))?,
-            name: text(metadata.get("name"))?,
-            labels: labels?,
-            fields: collected.collect(&object.0).ok()?,
-        })
+        let fields = collected.collect(&object.0).ok()?;
+        Some(head.metadata.attributes(fields))
     }
 
     /// What selectors ask about, and whether the metadata has a member that is never stored.
@@ -337,15 +316,8 @@ impl Codec {
         let head: Head = serde_json::from_slice(value)?;
         let fields = collected.collect(&mut serde_json::Deserializer::from_slice(value))?;
         let metadata = head.metadata;
-        let labels = metadata.labels.unwrap_or_default();
-        let attributes = Attributes {
-            namespace: metadata.namespace.unwrap_or_default(),
-            name: metadata.name.unwrap_or_default(),
-            labels: labels.into_iter().collect(),
-            fields,
-        };
         let stamped = metadata.resource_version.is_some() || metadata.self_link.is_some();
-        Ok((attributes, stamped))
+        Ok((metadata.attributes(fields), stamped))
     }
 }
 
@@ -390,7 +362,7 @@ pub fn encode_object(object: &Object) -> Vec<u8> {
     encode_parts(&object.0, object.managed_fields())
 }
 
-fn encode_parts(document: &Map<String, Value>, managed_fields: Option<&str>) -> Vec<u8> {
+fn encode_parts(document: &Map<String, Value>, managed_fields: Option<&Arc<str>>) -> Vec<u8> {
     let mut bytes = vec![b'{'];
     for name in ["kind", "apiVersion", "metadata"] {
         match (name, document.get(name)) {
@@ -446,7 +418,7 @@ fn type_members(kind: &str, api_version: &str) -> Vec<u8> {
 fn write_metadata(
     bytes: &mut Vec<u8>,
     metadata: &Map<String, Value>,
-    mut managed_fields: Option<&str>,
+    mut managed_fields: Option<&Arc<str>>,
     without: &[&str],
 ) {
     const NAME: &str = "managedFields";
@@ -497,6 +469,18 @@ struct MetadataHead {
     resource_version: Option<serde::de::IgnoredAny>,
     #[serde(rename = "selfLink")]
     self_link: Option<serde::de::IgnoredAny>,
+}
+
+impl MetadataHead {
+    fn attributes(self, fields: Box<[SmolStr]>) -> Attributes {
+        let labels = self.labels.unwrap_or_default();
+        Attributes {
+            namespace: self.namespace.unwrap_or_default(),
+            name: self.name.unwrap_or_default(),
+            labels: labels.into_iter().collect(),
+            fields,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -392,7 +392,7 @@ impl Underlying {
         plain: &Bytes,
     ) -> Result<PreparedObject, StorageError> {
         let codec = &self.decoder.codec;
-        let decoded = codec.decode_of(object, key, PreparedObject::VERSION, plain);
+        let decoded = codec.cached_form(object, key, PreparedObject::VERSION, plain);
         let object = decoded.map(Arc::new).map_err(|error| {
             let kind = StorageErrorKind::Internal(error.to_string());
             self.fault(&key.to_text(), kind)

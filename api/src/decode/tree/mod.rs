@@ -342,8 +342,7 @@ impl Node<'_> {
                     false
                 }
                 value => {
-                    let is_told = field.tells_empty || field.of.is_pointer;
-                    is_told || !is_zero(&field.of, value)
+                    field.distinguishes_empty || field.of.is_pointer || !is_zero(&field.of, value)
                 }
             };
             if is_kept {

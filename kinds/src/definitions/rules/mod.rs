@@ -6,7 +6,7 @@ mod workloads;
 
 use api::field_error::FieldError;
 use api::object::Object;
-use api::resource::{Excuse, ResourceDefinition};
+use api::resource::{Ratchet, ResourceDefinition};
 
 type Check = fn(&Object) -> Vec<FieldError>;
 type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
@@ -21,7 +21,7 @@ struct Rules {
     update: Option<CheckOfChange>,
     status: Option<CheckOfChange>,
     approval: Option<CheckOfChange>,
-    excuses: &'static [Excuse],
+    ratchets: &'static [Ratchet],
 }
 
 /// A row with the functions of its kind, where it has none of its own.
@@ -32,7 +32,7 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     row.create.validate = row.create.validate.or(rules.create);
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
     row.update.validate = row.update.validate.or(rules.update);
-    row.update.excuses = rules.excuses;
+    row.update.ratchets = rules.ratchets;
     for part in &mut row.subresources {
         let check = match part.name.as_str() {
             "status" => rules.status,
@@ -60,5 +60,5 @@ const NONE: Rules = Rules {
     update: None,
     status: None,
     approval: None,
-    excuses: &[],
+    ratchets: &[],
 };

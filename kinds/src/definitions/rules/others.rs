@@ -13,7 +13,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_mutatingadmissionpolicy_update,
             ),
-            excuses: validation::excuses::POLICIES,
+            ratchets: validation::ratcheting::POLICIES,
             ..NONE
         },
     ),
@@ -38,7 +38,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_mutatingwebhookconfiguration_update,
             ),
-            excuses: validation::excuses::WEBHOOKS,
+            ratchets: validation::ratcheting::WEBHOOKS,
             ..NONE
         },
     ),
@@ -53,7 +53,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             status: Some(
                 validation::admissionregistration::validate_validatingadmissionpolicy_status_update,
             ),
-            excuses: validation::excuses::POLICIES,
+            ratchets: validation::ratcheting::POLICIES,
             ..NONE
         },
     ),
@@ -80,7 +80,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_validatingwebhookconfiguration_update,
             ),
-            excuses: validation::excuses::WEBHOOKS,
+            ratchets: validation::ratcheting::WEBHOOKS,
             ..NONE
         },
     ),
@@ -197,7 +197,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::networking::networkpolicy),
             create: Some(validation::networking::validate_networkpolicy),
             update: Some(validation::networking::validate_networkpolicy_update),
-            excuses: validation::excuses::SELECTORS,
+            ratchets: validation::ratcheting::SELECTORS,
             ..NONE
         },
     ),

@@ -22,7 +22,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             status: Some(validation::workloads::validate_daemonset_status_update),
             prepare_create: Some(defaults::workloads::prepare_daemonset_create),
             prepare_update: Some(defaults::workloads::prepare_daemonset_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -33,7 +33,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_deployment),
             update: Some(validation::workloads::validate_deployment_update),
             status: Some(validation::workloads::validate_deployment_status_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -44,7 +44,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_replicaset),
             update: Some(validation::workloads::validate_replicaset_update),
             status: Some(validation::workloads::validate_replicaset_status_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -55,7 +55,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_statefulset),
             update: Some(validation::workloads::validate_statefulset_update),
             status: Some(validation::workloads::validate_statefulset_status_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -66,7 +66,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::autoscaling::validate_horizontalpodautoscaler),
             update: Some(validation::autoscaling::validate_horizontalpodautoscaler_update),
             status: Some(validation::autoscaling::validate_horizontalpodautoscaler_status_update),
-            excuses: validation::excuses::AUTOSCALERS,
+            ratchets: validation::ratcheting::AUTOSCALERS,
             ..NONE
         },
     ),
@@ -84,7 +84,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::autoscaling::validate_horizontalpodautoscaler),
             update: Some(validation::autoscaling::validate_horizontalpodautoscaler_update),
             status: Some(validation::autoscaling::validate_horizontalpodautoscaler_status_update),
-            excuses: validation::excuses::AUTOSCALERS,
+            ratchets: validation::ratcheting::AUTOSCALERS,
             ..NONE
         },
     ),
@@ -94,7 +94,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::batch::cronjob),
             create: Some(validation::batch::validate_cronjob),
             update: Some(validation::batch::validate_cronjob_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -106,7 +106,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::batch::validate_job_update),
             status: Some(validation::batch::validate_job_status_update),
             prepare_create: Some(defaults::batch::prepare_job_create),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -169,7 +169,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::storage::validate_persistentvolume),
             update: Some(validation::storage::validate_persistentvolume_update),
             status: Some(validation::storage::validate_persistentvolume_status_update),
-            excuses: validation::excuses::VOLUMES,
+            ratchets: validation::ratcheting::VOLUMES,
             ..NONE
         },
     ),
@@ -180,7 +180,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::storage::claims::validate_persistentvolumeclaim),
             update: Some(validation::storage::claims::validate_persistentvolumeclaim_update),
             status: Some(validation::storage::claims::validate_persistentvolumeclaim_status_update),
-            excuses: validation::excuses::SELECTORS,
+            ratchets: validation::ratcheting::SELECTORS,
             ..NONE
         },
     ),
@@ -191,7 +191,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::pods::validate_pod),
             update: Some(validation::pods::update::validate_pod_update),
             status: Some(validation::pods::status::validate_pod_status_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -201,7 +201,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::workloads::podtemplate),
             create: Some(validation::workloads::validate_podtemplate),
             update: Some(validation::workloads::validate_podtemplate_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -212,7 +212,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_replicationcontroller),
             update: Some(validation::workloads::validate_replicationcontroller_update),
             status: Some(validation::workloads::validate_replicationcontroller_status_update),
-            excuses: validation::excuses::PODS,
+            ratchets: validation::ratcheting::PODS,
             ..NONE
         },
     ),
@@ -253,7 +253,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::disruption::validate_poddisruptionbudget),
             update: Some(validation::disruption::validate_poddisruptionbudget_update),
             status: Some(validation::disruption::validate_poddisruptionbudget_status_update),
-            excuses: validation::excuses::SELECTORS,
+            ratchets: validation::ratcheting::SELECTORS,
             ..NONE
         },
     ),

@@ -111,25 +111,28 @@ pub fn validate_template_metadata(template: &Field<'_>, faults: &mut Faults) {
     if let Some(value) = labels.value() {
         validate_labels(&template.member("labels").with_value(value), faults);
     }
-    let given = template.member("annotations");
-    let given = match metadata.member("annotations").value() {
-        Some(value) => given.with_value(value),
-        None => given,
-    };
+    let annotations = metadata.member("annotations");
+    let given = of_template(template, &annotations);
     validate_annotations(&given, faults);
     annotations::validate_pod_annotations(&given, &template.member("spec"), faults);
+}
+
+/// The annotations in a template's metadata, reported as a member of the template.
+fn of_template<'t>(template: &'t Field<'_>, annotations: &'t Field<'_>) -> Field<'t> {
+    let reported = template.member("annotations");
+    match annotations.value() {
+        Some(value) => reported.with_value(value),
+        None => reported,
+    }
 }
 
 /// The faults of a template: labels, annotations and spec.
 pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
     validate_template_metadata(template, faults);
-    let metadata = template.member("metadata");
     let spec = template.member("spec");
-    let given = template.member("annotations");
-    let given = match metadata.member("annotations").value() {
-        Some(value) => given.with_value(value),
-        None => given,
-    };
+    let metadata = template.member("metadata");
+    let annotations = metadata.member("annotations");
+    let given = of_template(template, &annotations);
     validate_pod_spec(&spec, PodKind::Template, faults);
     annotations::validate_seccomp_match(&given, &spec, faults);
     annotations::validate_apparmor_match(&given, &spec, faults);

@@ -1,4 +1,4 @@
-//! What writes of a large kind cost beside those of a small one. One client writes, one object
+//! What writes of Deployments cost, beside those of ConfigMaps. One client writes, one object
 //! after the other.
 
 use serde_json::{Value, json};

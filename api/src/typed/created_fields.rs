@@ -14,36 +14,36 @@ type Members = Map<String, Value>;
 /// Fields that are left out, below one place.
 #[derive(Clone, Copy, Default)]
 struct LeftOut<'s> {
-    /// These are, and what is below them is not.
-    nobodys: Option<&'s FieldSet>,
-    /// These are with all below them.
+    /// These alone, without what is below them.
+    never_owned: Option<&'s FieldSet>,
+    /// These with all that is below them.
     excluded: Option<&'s FieldSet>,
 }
 
 impl<'s> LeftOut<'s> {
     /// What is left out of a child: itself, and of what is below it. `None` if all of it is.
     fn at(self, element: &PathElement) -> Option<(bool, LeftOut<'s>)> {
-        let nobodys = self.nobodys.and_then(|set| set.node(element));
+        let never_owned = self.never_owned.and_then(|set| set.node(element));
         let excluded = self.excluded.and_then(|set| set.node(element));
         if excluded.is_some_and(|node| node.is_member) {
             return None;
         }
         let below = LeftOut {
-            nobodys: nobodys.map(|node| &node.below),
+            never_owned: never_owned.map(|node| &node.below),
             excluded: excluded.map(|node| &node.below),
         };
-        Some((nobodys.is_some_and(|node| node.is_member), below))
+        Some((never_owned.is_some_and(|node| node.is_member), below))
     }
 
     fn is_nothing(self) -> bool {
         let is_empty = |set: Option<&FieldSet>| set.is_none_or(FieldSet::is_empty);
-        is_empty(self.nobodys) && is_empty(self.excluded)
+        is_empty(self.never_owned) && is_empty(self.excluded)
     }
 
     /// The rest of a set.
     fn rest_of(self, mut set: FieldSet) -> FieldSet {
-        if let Some(nobodys) = self.nobodys {
-            set = set.difference(nobodys);
+        if let Some(never_owned) = self.never_owned {
+            set = set.difference(never_owned);
         }
         match self.excluded {
             Some(excluded) => set.recursive_difference(excluded),
@@ -55,12 +55,12 @@ impl<'s> LeftOut<'s> {
 pub(super) fn fields_v1(
     of: ValueType<'_>,
     (empty, new): (&Members, &Members),
-    nobodys: &FieldSet,
+    never_owned: &FieldSet,
     excluded: Option<&FieldSet>,
 ) -> String {
     let mut text = String::with_capacity(2048);
     let left_out = LeftOut {
-        nobodys: Some(nobodys),
+        never_owned: Some(never_owned),
         excluded,
     };
     text.push('{');
@@ -94,13 +94,13 @@ fn write_members(
             true => Some((false, LeftOut::default())),
             false => left_out.at(&element),
         };
-        if let Some((is_nobodys, below)) = found {
+        if let Some((is_never_owned, below)) = found {
             let member = of.member(name).unwrap_or(of.at(Kind::Deduced));
             write_child(&element, text, |text| match old {
-                Some(old) => write_changed(member, old, value, (is_nobodys, below), text),
+                Some(old) => write_changed(member, old, value, (is_never_owned, below), text),
                 None => {
                     write_new(member, value, below, text);
-                    !is_nobodys
+                    !is_never_owned
                 }
             });
         }
@@ -156,14 +156,14 @@ fn write_items(
         let Some((element, value)) = same.first() else {
             continue;
         };
-        let Some((is_nobodys, below)) = left_out.at(element) else {
+        let Some((is_never_owned, below)) = left_out.at(element) else {
             continue;
         };
         write_child(element, text, |text| {
             if same.len() == 1 {
                 write_new(of.at(kind), value, below, text);
             }
-            !is_nobodys
+            !is_never_owned
         });
     }
 }
@@ -174,7 +174,7 @@ fn write_changed(
     of: ValueType<'_>,
     old: &Value,
     new: &Value,
-    (is_nobodys, left_out): (bool, LeftOut<'_>),
+    (is_never_owned, left_out): (bool, LeftOut<'_>),
     text: &mut String,
 ) -> bool {
     // What both have is owned by its parts.
@@ -185,14 +185,14 @@ fn write_changed(
             if let Some(news) = news {
                 write_members(of, olds, news, left_out, text);
             }
-            return olds.is_none() && news.is_none() && !equal(old, new) && !is_nobodys;
+            return olds.is_none() && news.is_none() && !equal(old, new) && !is_never_owned;
         }
         Form::List { of: item, items }
             if !matches!(items, Items::Atomic) && compare::list(old).is_empty() =>
         {
             let news = compare::list(new);
             write_items(of, (item, items), news, left_out, text);
-            return news.is_empty() && !equal(old, new) && !is_nobodys;
+            return news.is_empty() && !equal(old, new) && !is_never_owned;
         }
         _ => {}
     }
@@ -208,5 +208,5 @@ fn write_changed(
         text.remove(begin);
         text.pop();
     }
-    (mark.added || mark.modified) && !is_nobodys
+    (mark.added || mark.modified) && !is_never_owned
 }

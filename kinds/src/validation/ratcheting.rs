@@ -1,4 +1,4 @@
-//! What an object may keep that is refused of new ones (http.md 6.2).
+//! Ratcheting: what an object may keep that is refused of new ones (http.md 6.2).
 //!
 //! Rules became stricter over time, and values that were stored before are still there. An object
 //! with such a value can be updated. Kubernetes asks each stored object whether it breaks a rule,
@@ -6,62 +6,62 @@
 //! faults.
 
 use api::field_error::{FieldError, FieldErrorKind};
-use api::resource::Excuse;
+use api::resource::Ratchet;
 
 const DELETION_COST: &str = "annotations[controller.kubernetes.io/pod-deletion-cost]";
 const REQUIRED_TERMS: &str = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[";
 
 /// Of pods, and of what has a template for pods.
-pub const PODS: &[Excuse] = &[
-    Excuse::any(|fault| is_selector_value(fault) && fault.path.contains("ffinity.")),
-    Excuse::any(|fault| is_value(fault) && fault.path.contains(REQUIRED_TERMS)),
-    Excuse::any(|fault| is_of_constraint(fault, ".labelSelector")),
-    Excuse::any(|fault| is_of_constraint(fault, ".matchLabelKeys")),
-    Excuse::any(|fault| {
+pub const PODS: &[Ratchet] = &[
+    Ratchet::any(|fault| is_selector_value(fault) && fault.path.contains("ffinity.")),
+    Ratchet::any(|fault| is_value(fault) && fault.path.contains(REQUIRED_TERMS)),
+    Ratchet::any(|fault| is_of_constraint(fault, ".labelSelector")),
+    Ratchet::any(|fault| is_of_constraint(fault, ".matchLabelKeys")),
+    Ratchet::any(|fault| {
         fault
             .detail
             .contains(" is not positive integer multiple of ")
     }),
-    Excuse::any(|fault| {
+    Ratchet::any(|fault| {
         // The path of a token is reported as that of its volume.
         let is_path = fault.path.ends_with(".projected.path");
         is_path && fault.detail.starts_with("must ")
     }),
-    Excuse::any(|fault| {
+    Ratchet::any(|fault| {
         let is_of_host = fault.detail.starts_with("may not be specified when 'host");
         is_of_host && fault.path.contains(".sysctls[")
     }),
-    Excuse::any(|fault| fault.path.ends_with(DELETION_COST)),
+    Ratchet::any(|fault| fault.path.ends_with(DELETION_COST)),
 ];
 
 /// Of what has label selectors of its own: claims, budgets, policies of networks.
-pub const SELECTORS: &[Excuse] = &[Excuse::any(is_selector_value)];
+pub const SELECTORS: &[Ratchet] = &[Ratchet::any(is_selector_value)];
 
 /// Of volumes.
-pub const VOLUMES: &[Excuse] = &[Excuse::any(|fault| {
+pub const VOLUMES: &[Ratchet] = &[Ratchet::any(|fault| {
     is_value(fault) && fault.path.starts_with("spec.nodeAffinity.required.")
 })];
 
 /// Of autoscalers.
-pub const AUTOSCALERS: &[Excuse] = &[Excuse::any(|fault| {
+pub const AUTOSCALERS: &[Ratchet] = &[Ratchet::any(|fault| {
     fault.path.ends_with(".describedObject.apiVersion")
 })];
 
 /// Of configurations of webhooks.
-pub const WEBHOOKS: &[Excuse] = &[
-    Excuse::any(is_selector_value),
-    Excuse::any(|fault| fault.path.ends_with(".admissionReviewVersions")),
-    Excuse::any(|fault| {
+pub const WEBHOOKS: &[Ratchet] = &[
+    Ratchet::any(is_selector_value),
+    Ratchet::any(|fault| fault.path.ends_with(".admissionReviewVersions")),
+    Ratchet::any(|fault| {
         let is_name = fault.path.ends_with("].name");
         is_name && fault.kind == FieldErrorKind::Duplicate
     }),
-    Excuse::same(|fault| fault.path.contains(".matchConditions[")),
+    Ratchet::same(|fault| fault.path.contains(".matchConditions[")),
 ];
 
 /// Of policies of admission.
-pub const POLICIES: &[Excuse] = &[
-    Excuse::any(is_selector_value),
-    Excuse::same(|fault| {
+pub const POLICIES: &[Ratchet] = &[
+    Ratchet::any(is_selector_value),
+    Ratchet::same(|fault| {
         fault.path.ends_with("xpression") || fault.path.contains(".matchConditions[")
     }),
 ];
@@ -97,14 +97,14 @@ mod tests {
         object
     }
 
-    /// The faults of a change, without those that are excused.
+    /// The faults of a change, without those that may stay.
     fn faults(of: &str, stored: &Value, changed: &Value) -> Vec<String> {
         let mut rows = built_in().into_iter();
         let row = rows.find(|row| row.object_type.name == of).unwrap();
         let (stored, changed) = (object(stored, row.defaults), object(changed, row.defaults));
         let mut faults = (row.update.validate.unwrap())(&changed, &stored);
         let create = row.create.validate.unwrap();
-        row.update.excuse(&mut faults, || create(&stored));
+        row.update.ratchet(&mut faults, || create(&stored));
         faults.iter().map(ToString::to_string).collect()
     }
 
