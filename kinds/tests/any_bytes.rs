@@ -8,7 +8,7 @@ mod seeds;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use checks::{bodies, patches, requests};
+use checks::{apply, bodies, patches, requests};
 
 /// A target of the fuzzer: its name, what it checks, what begins its corpus.
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
@@ -20,6 +20,8 @@ const TARGETS: &[Target] = &[
     ("patch_json", patches::json, seeds::json_patches),
     ("patch_merge", patches::merge, seeds::merge_patches),
     ("patch_strategic", patches::strategic, seeds::merge_patches),
+    ("fields_v1", apply::fields_v1, seeds::fields_v1),
+    ("field_sets", apply::field_sets, seeds::field_sets),
     ("selectors", requests::selectors, seeds::selectors),
     ("query", requests::query, seeds::queries),
     ("token", requests::token, seeds::tokens),

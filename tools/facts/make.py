@@ -6,9 +6,13 @@
 FOLDER has k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver below it, as Debian's packages
 golang-k8s-*-dev install them below /usr/share/gocode/src. tools/facts/fetch.sh fetches them.
 
+The types of versions that are not served go to kinds/recorded/unserved-types.json.gz, for tests.
+
 The result has names, types, numbers and markers, and no prose. api/src/schema/notation.rs describes its form.
 """
 
+import gzip
+import json
 import pathlib
 import re
 import sys
@@ -37,6 +41,47 @@ PACKAGES = {
     "api/storage/v1": "storage.k8s.io/v1",
     "apiextensions-apiserver/pkg/apis/apiextensions/v1": "apiextensions.k8s.io/v1",
     "apimachinery/pkg/apis/meta/v1": "",
+}
+
+# Packages of versions that are not served, and of bodies that are not stored. Tests alone read their types.
+UNSERVED = {
+    "api/admission/v1": "admission.k8s.io/v1",
+    "api/admission/v1beta1": "admission.k8s.io/v1beta1",
+    "api/admissionregistration/v1alpha1": "admissionregistration.k8s.io/v1alpha1",
+    "api/admissionregistration/v1beta1": "admissionregistration.k8s.io/v1beta1",
+    "api/apidiscovery/v2": "apidiscovery.k8s.io/v2",
+    "api/apidiscovery/v2beta1": "apidiscovery.k8s.io/v2beta1",
+    "api/apiserverinternal/v1alpha1": "internal.apiserver.k8s.io/v1alpha1",
+    "api/apps/v1beta1": "apps/v1beta1",
+    "api/apps/v1beta2": "apps/v1beta2",
+    "api/authentication/v1beta1": "authentication.k8s.io/v1beta1",
+    "api/authorization/v1beta1": "authorization.k8s.io/v1beta1",
+    "api/batch/v1beta1": "batch/v1beta1",
+    "api/certificates/v1alpha1": "certificates.k8s.io/v1alpha1",
+    "api/certificates/v1beta1": "certificates.k8s.io/v1beta1",
+    "api/coordination/v1alpha2": "coordination.k8s.io/v1alpha2",
+    "api/coordination/v1beta1": "coordination.k8s.io/v1beta1",
+    "api/discovery/v1beta1": "discovery.k8s.io/v1beta1",
+    "api/events/v1beta1": "events.k8s.io/v1beta1",
+    "api/extensions/v1beta1": "extensions/v1beta1",
+    "api/flowcontrol/v1beta1": "flowcontrol.apiserver.k8s.io/v1beta1",
+    "api/flowcontrol/v1beta2": "flowcontrol.apiserver.k8s.io/v1beta2",
+    "api/flowcontrol/v1beta3": "flowcontrol.apiserver.k8s.io/v1beta3",
+    "api/imagepolicy/v1alpha1": "imagepolicy.k8s.io/v1alpha1",
+    "api/networking/v1beta1": "networking.k8s.io/v1beta1",
+    "api/node/v1alpha1": "node.k8s.io/v1alpha1",
+    "api/node/v1beta1": "node.k8s.io/v1beta1",
+    "api/policy/v1beta1": "policy/v1beta1",
+    "api/rbac/v1alpha1": "rbac.authorization.k8s.io/v1alpha1",
+    "api/rbac/v1beta1": "rbac.authorization.k8s.io/v1beta1",
+    "api/resource/v1alpha3": "resource.k8s.io/v1alpha3",
+    "api/resource/v1beta1": "resource.k8s.io/v1beta1",
+    "api/resource/v1beta2": "resource.k8s.io/v1beta2",
+    "api/scheduling/v1alpha2": "scheduling.k8s.io/v1alpha2",
+    "api/scheduling/v1beta1": "scheduling.k8s.io/v1beta1",
+    "api/storage/v1alpha1": "storage.k8s.io/v1alpha1",
+    "api/storage/v1beta1": "storage.k8s.io/v1beta1",
+    "api/storagemigration/v1beta1": "storagemigration.k8s.io/v1beta1",
 }
 
 # Go types that have a form of their own in JSON, and what the facts call it.
@@ -96,11 +141,13 @@ class Package:
         self.go_path = "k8s.io/" + path
         self.structs = {}
         self.named = {}
+        self.aliases = {}
         # The values of constants: by their own names, and by the names of their types.
         self.constants = {}
         self.values = {}
         for file in sorted((root / "k8s.io" / path).glob("*.go")):
-            if file.name.startswith("types") and not file.name.endswith(("_test.go", "_generated.go")):
+            named = file.name.startswith("types") or file.name == "group_version.go"
+            if named and not file.name.endswith(("_test.go", "_generated.go")):
                 self.read(file.read_text())
 
     def read(self, text):
@@ -132,7 +179,8 @@ class Package:
                 if field:
                     struct.append(self.field(field, markers, imports))
             elif line.startswith("type ") and named:
-                self.named[named.group(1)] = {"type": self.resolve(named.group(3), imports), "markers": markers}
+                of = {"type": self.resolve(named.group(3), imports), "markers": markers}
+                (self.aliases if named.group(2) else self.named)[named.group(1)] = of
             elif constant:
                 constant_name, of, value = constant.group("name", "type", "value")
                 if value is None:
@@ -187,11 +235,14 @@ def marker(markers, name):
 
 class Facts:
     def __init__(self, root):
-        self.packages = {f"k8s.io/{path}": Package(root, path) for path in PACKAGES}
+        self.packages = {f"k8s.io/{path}": Package(root, path) for path in PACKAGES | UNSERVED}
 
     def find(self, whole):
         path, _, name = whole.rpartition(".")
-        return self.packages.get(path), name
+        package = self.packages.get(path)
+        if package and name in package.aliases:
+            return self.find(package.aliases[name]["type"])
+        return package, name
 
     def written(self, go, package):
         """A type as the facts write it. Names of the same package stand alone."""
@@ -232,8 +283,8 @@ class Facts:
             whole = todo.pop()
             if whole in known:
                 continue
-            known.add(whole)
             package, name = self.find(whole)
+            known |= {whole, f"{package.go_path}.{name}"}
             if name in package.structs:
                 types = [field["type"] for field in package.structs[name]["fields"]]
             else:
@@ -328,14 +379,22 @@ def main():
     facts = Facts(pathlib.Path(sys.argv[1]))
     used = facts.used()
     root = pathlib.Path(__file__).resolve().parents[2]
+    unserved = []
     for path, package in facts.packages.items():
+        path = path.removeprefix("k8s.io/")
         head = f"package {short(path)}"
-        group_version = PACKAGES[path.removeprefix("k8s.io/")]
+        group_version = (PACKAGES | UNSERVED)[path]
         if group_version:
             head += f" {group_version}"
+        text = f"{head}\n\n{facts.write(package, used)}"
+        if path in UNSERVED:
+            unserved.append(text)
+            continue
         # Every object has parts of this package, so it belongs to the crate that knows no kind.
         place = root / "api/src/schema" if short(path) == "meta.v1" else root / "kinds/src/types"
-        (place / f"{short(path)}.txt").write_text(f"{head}\n\n{facts.write(package, used)}")
+        (place / f"{short(path)}.txt").write_text(text)
+    texts = gzip.compress(json.dumps(unserved, indent=0).encode(), mtime=0)
+    (root / "kinds/recorded/unserved-types.json.gz").write_bytes(texts)
 
 
 main()

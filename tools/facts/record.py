@@ -21,7 +21,7 @@ class Server:
         self.tls.check_hostname, self.tls.verify_mode = False, ssl.CERT_NONE
 
     def call(self, verb, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         media = "application/merge-patch+json" if verb == "PATCH" else "application/json"
         headers = {"Authorization": "Bearer " + self.token, "Content-Type": media}
         request = urllib.request.Request(self.url + path, data, headers, method=verb)
@@ -81,4 +81,5 @@ def main():
     given.file.write_text(f"[\n{lines}\n]\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

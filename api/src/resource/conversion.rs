@@ -25,6 +25,10 @@ pub enum ConversionStrategy {
     },
 }
 
+/// A version that objects may be stored in, though nobody can ask for it: its name, and how its
+/// objects are converted.
+pub type UnservedVersion = (&'static str, ConversionStrategy);
+
 impl ConversionStrategy {
     /// Whether objects of this version can be converted.
     pub fn is_supported(self) -> bool {

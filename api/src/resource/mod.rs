@@ -17,7 +17,7 @@ use crate::object::Object;
 use crate::schema::{self, Empties, ObjectType};
 
 pub use columns::{Cell, Column};
-pub use conversion::{ConversionStrategy, convert};
+pub use conversion::{ConversionStrategy, UnservedVersion, convert};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
@@ -185,6 +185,8 @@ pub struct ResourceDefinition {
     pub key_prefix: String,
     /// How objects are converted into the other versions that are stored below the same keys.
     pub conversion: ConversionStrategy,
+    /// Versions that objects may be stored in and that are not served (SF-43).
+    pub unserved: &'static [UnservedVersion],
     /// The rule for names.
     pub name_rule: NameRule,
     /// Generation.
@@ -282,6 +284,7 @@ impl ResourceDefinition {
             subresources: Vec::new(),
             key_prefix: plural.to_owned(),
             conversion: ConversionStrategy::default(),
+            unserved: &[],
             name_rule: NameRule::DnsSubdomain,
             generation: GenerationRule::None,
             create_on_update: false,

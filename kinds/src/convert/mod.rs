@@ -4,4 +4,5 @@
 //! are stored in one of them.
 
 pub mod autoscaling;
+pub mod customresourcedefinitions;
 pub mod events;

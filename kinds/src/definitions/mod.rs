@@ -32,6 +32,7 @@ pub mod resource;
 mod rules;
 pub mod scheduling;
 pub mod storage;
+mod unserved;
 
 /// The parts of `metadata` that some status endpoints keep (API-212). No update changes the
 /// generation, and there is no `selfLink`.
@@ -110,7 +111,9 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
         flowcontrol::flowschemas(),
         flowcontrol::prioritylevelconfigurations(),
     ];
-    rows.into_iter().map(Arc::new).collect()
+    rows.into_iter()
+        .map(|row| Arc::new(unserved::applied(row)))
+        .collect()
 }
 
 /// A resource whose objects have this type, with the properties of most kinds. The type's name has

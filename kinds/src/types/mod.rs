@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use api::schema::{META, ObjectType, Schema};
 
 /// The text of each package.
-const PACKAGES: [&str; 23] = [
+pub const PACKAGES: [&str; 23] = [
     include_str!("admissionregistration.v1.txt"),
     include_str!("apiextensions.v1.txt"),
     include_str!("apiregistration.v1.txt"),

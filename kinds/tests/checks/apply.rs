@@ -36,6 +36,40 @@ fn object(row: &ResourceDefinition, choices: &mut Choices<'_>) -> Option<Object>
     Some(finished(&decoded.object, row))
 }
 
+/// The first byte chooses the kind, the others the objects and who writes them.
+pub fn by_bytes(data: &[u8]) {
+    if let Some((kind, choices)) = data.split_first() {
+        check(super::row(*kind), choices);
+    }
+}
+
+/// Two texts that may be FieldsV1, divided by a zero byte: unions, differences and intersections
+/// are those of sets.
+pub fn field_sets(data: &[u8]) {
+    let Some((one, other)) = super::halves(data) else {
+        return;
+    };
+    let read = |text| {
+        let text = std::str::from_utf8(text).ok()?;
+        FieldSet::from_fields_v1(text).ok()
+    };
+    let (Some(one), Some(other)) = (read(one), read(other)) else {
+        return;
+    };
+    let all = one.union(&other);
+    let both = one.intersection(&other);
+    let (left, right) = (one.difference(&other), other.difference(&one));
+    assert_eq!(all, other.union(&one));
+    assert_eq!(both, other.intersection(&one));
+    assert!(one.is_subset(&all) && other.is_subset(&all));
+    assert!(both.is_subset(&one) && both.is_subset(&other));
+    assert!(left.is_subset(&one) && left.intersection(&other).is_empty());
+    assert_eq!(left.union(&both), one);
+    assert_eq!(left.union(&right).union(&both), all);
+    assert!(one.difference(&one).is_empty());
+    assert!(one.leaves().is_subset(&one));
+}
+
 /// Two random objects of a kind.
 pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     let mut choices = Choices::of_bytes(bytes);

@@ -142,6 +142,27 @@ pub fn merge_patches() -> Vec<Vec<u8>> {
     })
 }
 
+/// Sets of fields with each form of a path.
+const FIELDS: [&str; 4] = [
+    r#"{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:replicas":{}}}"#,
+    r#"{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}}}}"#,
+    r#"{"f:metadata":{"f:finalizers":{".":{},"v:\"a/b\"":{}}},"f:list":{"i:0":{},"i:12":{}}}"#,
+    "{}",
+];
+
+pub fn fields_v1() -> Vec<Vec<u8>> {
+    FIELDS.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Two sets, divided by a zero byte.
+pub fn field_sets() -> Vec<Vec<u8>> {
+    let pairs = FIELDS.iter().flat_map(|one| {
+        let others = FIELDS.iter();
+        others.map(move |other| format!("{one}\0{other}").into_bytes())
+    });
+    pairs.collect()
+}
+
 /// The parameters of recorded requests, as they were sent.
 fn recorded_queries() -> Vec<String> {
     let table: Value = serde_json::from_str(ERRORS).unwrap();

@@ -56,8 +56,8 @@ impl<'d> Decision<'d> {
         served: &ResourceDefinition,
     ) -> Vec<(TypeName, ConversionStrategy)> {
         let versions = self.versions(chosen).into_iter();
-        let known = versions.map(|row| (TypeName::of(row), row.conversion));
-        known
+        versions
+            .flat_map(|row| types_of(row))
             .filter(|(stored, _)| self.converts(stored, served))
             .collect()
     }
@@ -65,10 +65,10 @@ impl<'d> Decision<'d> {
     /// Whether a value of a stored type can be read as what a row serves.
     pub(super) fn converts(&self, stored: &TypeName, served: &ResourceDefinition) -> bool {
         let is_convertible = |row: &ResourceDefinition| row.conversion.is_supported();
-        let mut rows = self.definitions.iter();
-        let mut stored_row = || rows.find(|row| TypeName::of(row) == *stored);
+        let mut known = self.definitions.iter().flat_map(|row| types_of(row));
+        let mut conversion = || known.find(|(name, _)| name == stored);
         TypeName::of(served) == *stored
-            || is_convertible(served) && stored_row().is_some_and(|row| is_convertible(row))
+            || is_convertible(served) && conversion().is_some_and(|(_, of)| of.is_supported())
     }
 
     pub(super) fn has_group(&self, group: &str) -> bool {
@@ -95,4 +95,18 @@ impl<'d> Decision<'d> {
         let served = cohabitants.find(|one| self.has_group(&one.group));
         served.unwrap_or_else(|| resource.clone())
     }
+}
+
+/// The types that objects of a row may be stored as: its own, and those that are not served.
+fn types_of(row: &ResourceDefinition) -> impl Iterator<Item = (TypeName, ConversionStrategy)> + '_ {
+    let unserved = row.unserved.iter().map(|(version, conversion)| {
+        let name = TypeName {
+            kind: row.kind.clone(),
+            api_version: format!("{}/{version}", row.group),
+        };
+        (name, *conversion)
+    });
+    [(TypeName::of(row), row.conversion)]
+        .into_iter()
+        .chain(unserved)
 }

@@ -134,7 +134,7 @@ impl Decision<'_> {
         self.options.watch_cache && size != Some(&0)
     }
 
-    fn unknown(&self, resource: &GroupResource) -> FactoryError {
+    pub(super) fn unknown(&self, resource: &GroupResource) -> FactoryError {
         let reason = match self.has_group(&resource.group) {
             true => format!("group {:?} has no such resource", resource.group),
             false => format!("group {:?} is not registered", resource.group),

@@ -44,6 +44,22 @@ pub struct StorageFactory {
 }
 
 impl Decision<'_> {
+    /// The version that caches hold of the stored resource of a row, and the form it is stored in.
+    fn form<'d>(
+        &'d self,
+        definition: &'d Arc<ResourceDefinition>,
+        destination: &Destination,
+    ) -> (&'d Arc<ResourceDefinition>, StoredForm) {
+        let hub = versions::hub(self, &destination.chosen).unwrap_or(definition);
+        let form = StoredForm {
+            media_type: destination.media_type,
+            stored: self.stored_type(destination, hub),
+            served: TypeName::of(hub),
+            read: self.read_types(&destination.chosen, hub),
+        };
+        (hub, form)
+    }
+
     /// The plan of the stored resource that a row belongs to.
     fn plan(
         &self,
@@ -52,13 +68,7 @@ impl Decision<'_> {
         transformers: &dyn TransformerSource,
     ) -> Result<StoragePlan, FactoryError> {
         let destination = self.destination(&GroupResource::of(definition))?;
-        let hub = versions::hub(self, &destination.chosen).unwrap_or(definition);
-        let form = StoredForm {
-            media_type: destination.media_type,
-            stored: self.stored_type(&destination, hub),
-            served: TypeName::of(hub),
-            read: self.read_types(&destination.chosen, hub),
-        };
+        let (hub, form) = self.form(definition, &destination);
         let versions = self.versions(&destination.chosen).into_iter();
         let versions: Vec<_> = versions.cloned().collect();
         let resource = StoredResource {
@@ -131,6 +141,19 @@ impl StorageFactory {
     /// [`FactoryError`] for an unknown resource, or one without a key prefix.
     pub fn destination(&self, resource: &GroupResource) -> Result<Destination, FactoryError> {
         self.decision().destination(resource)
+    }
+
+    /// What encodes and decodes the objects of a resource, without its encryption.
+    ///
+    /// # Errors
+    /// As [`StorageFactory::destination`].
+    pub fn codec(&self, resource: &GroupResource) -> Result<Codec, FactoryError> {
+        let decision = self.decision();
+        let destination = decision.destination(resource)?;
+        let row = decision.row(resource);
+        let row = row.ok_or_else(|| decision.unknown(resource))?;
+        let (hub, form) = decision.form(row, &destination);
+        Ok(Codec::new(hub.clone()).stored_as(form))
     }
 
     /// The destinations of all resources of the table.

@@ -11,6 +11,11 @@ use crate::api::resource::ResourceDefinition;
 const STORED_IN: &[(&str, &str, &str)] = &[
     ("coordination.k8s.io", "leasecandidates", "v1beta1"),
     (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "v1beta1",
+    ),
+    (
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicies",
         "v1beta1",
@@ -93,6 +98,17 @@ pub(super) fn is_known(
 /// All versions that a resource can be stored in.
 pub(super) fn versions_of(decision: &Decision<'_>, resource: &GroupResource) -> Vec<GroupVersion> {
     let versions = decision.versions(resource).into_iter();
-    let versions = versions.map(|row| GroupVersion::of(row));
-    versions.collect()
+    let unserved = |row: &ResourceDefinition| {
+        let names = row.unserved.iter().map(|(version, _)| GroupVersion {
+            group: row.group.clone(),
+            version: (*version).to_owned(),
+        });
+        names.collect::<Vec<_>>()
+    };
+    let versions = versions.map(|row| (GroupVersion::of(row), unserved(row)));
+    let (served, unserved): (Vec<_>, Vec<_>) = versions.unzip();
+    served
+        .into_iter()
+        .chain(unserved.into_iter().flatten())
+        .collect()
 }
