@@ -115,6 +115,39 @@ async fn agree(one: &Client, other: &Client, path: &str) -> Value {
     }
 }
 
+/// SF-43: definitions of custom resources are stored in a version that is not served. Each changes
+/// one that the other made.
+async fn definition_is_shared(ours: &Client, theirs: &Client, short: &str) {
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    for (server, other, plural) in [(ours, theirs, "knots"), (theirs, ours, "ropes")] {
+        let group = format!("{short}.example.com");
+        let name = format!("{plural}.{group}");
+        let schema = json!({"openAPIV3Schema": {"type": "object"}});
+        let column =
+            json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
+        let definition = json!({"metadata": {"name": name}, "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"plural": plural, "kind": if plural == "knots" { "Knot" } else { "Rope" }},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema,
+                "additionalPrinterColumns": [column]}],
+        }});
+        let created = server.call(Call::post(DEFINITIONS, &definition)).await;
+        created.expect(201);
+        let path = format!("{DEFINITIONS}/{name}");
+        // A cache may not have it yet, and a controller sets its status.
+        agree(server, other, &path).await;
+        let patch = json!({"metadata": {"labels": {"seen": "yes"}}});
+        other
+            .call(Call::merge_patch(&path, &patch))
+            .await
+            .expect(200);
+        let shown = agree(server, other, &path).await;
+        assert_eq!(shown["metadata"]["labels"]["seen"], "yes");
+        let columns = &shown["spec"]["versions"][0]["additionalPrinterColumns"];
+        assert_eq!(columns[0]["jsonPath"], ".metadata.creationTimestamp");
+    }
+}
+
 #[tokio::test]
 async fn both_read_what_the_other_stores_kv_20_kv_23_sf_6() {
     let Some(program) = program() else {
@@ -166,6 +199,7 @@ async fn both_read_what_the_other_stores_kv_20_kv_23_sf_6() {
             let shown = agree(&ours, &theirs.client, &path).await;
             assert_eq!(shown["data"]["more"], "yes");
         }
+        definition_is_shared(&ours, &theirs.client, short).await;
         // What kube-apiserver made for itself: roles, priority levels, Services and more.
         for path in [
             "/apis/rbac.authorization.k8s.io/v1/clusterroles",

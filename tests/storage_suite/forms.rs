@@ -129,7 +129,7 @@ pub async fn kv_23_values_of_kube_apiserver_are_read_and_rewritten(h: Rc<Harness
         assert_eq!(tree.resource_version(), event.revision.to_string());
         let selected = List::below("/pods").select("v=w", "");
         let list = h.list(selected).await.unwrap();
-        assert!(names(&list).contains(&format!("{namespace}/p")));
+        assert!(names(&list).contains(&format!("{namespace}/{name}")));
         let rewritten = h.update(relative, |current| Ok(current.unwrap())).await;
         let rewritten = rewritten.unwrap();
         assert!(rewritten.revision > event.revision, "ST-60");

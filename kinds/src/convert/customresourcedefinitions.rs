@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions in `apiextensions.k8s.io/v1`, and in `v1beta1`, in which kube-apiserver
-//! stores them.
+//! CustomResourceDefinitions in `apiextensions.k8s.io/v1`, and in `v1beta1`, in which
+//! kube-apiserver stores them.
 //!
 //! `v1beta1` has what all versions of a resource share beside the list of versions.
 
@@ -122,7 +122,7 @@ mod tests {
         let Value::Object(members) = document else {
             panic!("no object");
         };
-        let mut object = Object(members);
+        let mut object = Object::of(members);
         by(&mut object);
         Value::Object(object.0)
     }
