@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 
 use api::decode::type_value;
 use api::protobuf::{Envelope, ProtobufError, Texts, to_json, write_message};
-use api::schema::{ObjectType, Schema, StructId};
+use api::resource::ConversionStrategy;
+use api::schema::{ObjectType, Schema, Shape, StructId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kinds::types::{PACKAGES, TYPES};
@@ -245,4 +246,53 @@ fn garbage_is_refused_api_89() {
             "{body:?}"
         );
     }
+}
+
+/// The fields of a struct and of those below it, with what says how they are written, by their
+/// paths. A struct within itself is not entered again.
+fn forms(id: StructId, above: &[StructId], path: &str, found: &mut Vec<String>) {
+    if above.contains(&id) {
+        return;
+    }
+    let inside = [above, &[id]].concat();
+    for field in ALL.get(id).expect("a struct").fields() {
+        let path = format!("{path}.{}", field.name);
+        let mut of = &field.of;
+        let mut form = format!("{path}: {:?} {}", field.number, field.is_always_printed);
+        loop {
+            form.push_str(if of.is_pointer { " *" } else { " " });
+            match &of.shape {
+                Shape::List(item) => (of, form) = (item, form + "[]"),
+                Shape::Map(item) => (of, form) = (item, form + "map"),
+                Shape::Struct(id) => break forms(*id, &inside, &path, found),
+                shape => break form.push_str(&format!("{shape:?}")),
+            }
+        }
+        found.push(form);
+    }
+}
+
+/// KV-24: an object in a version that is stored and not served is read and written as one of the
+/// version that is served, so their types have the same fields.
+#[test]
+fn versions_that_are_stored_and_not_served_have_the_fields_of_those_that_are() {
+    let mut compared = 0;
+    for row in kinds::definitions::built_in() {
+        for (version, conversion) in row.unserved {
+            if !matches!(conversion, ConversionStrategy::TypeOnly) {
+                continue;
+            }
+            let api_versions = [&*row.version, version].map(|v| format!("{}/{v}", row.group));
+            let [served, stored] = api_versions.map(|api_version| {
+                let id = ALL.object_kind(&api_version, &row.kind);
+                let mut found = Vec::new();
+                forms(id.expect("a kind"), &[], &row.kind, &mut found);
+                found
+            });
+            assert!(served.len() > 30, "{served:?}");
+            assert_eq!(served, stored, "{} {version}", row.kind);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 2);
 }

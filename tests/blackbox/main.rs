@@ -15,6 +15,7 @@ mod audit;
 mod backups;
 mod bad_input;
 mod beside_kube_apiserver;
+mod bookmarks;
 mod command_line;
 mod damage;
 mod deletion;

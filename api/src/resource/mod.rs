@@ -209,6 +209,9 @@ pub struct ResourceDefinition {
     /// Fills in what a writer left out, after decoding and after patches (http.md 7). Doing it
     /// twice changes nothing.
     pub defaults: Option<fn(&mut Object)>,
+    /// Adds what an object shows of which nothing was given, beside what its type writes when it is
+    /// empty: types that kube-apiserver has in memory lack fewer values (WA-41).
+    pub empty: Option<fn(&mut Object)>,
     /// The rules for creating an object.
     pub create: CreateStrategy,
     /// The rules for updating an object at its own endpoint.
@@ -295,6 +298,7 @@ impl ResourceDefinition {
             propagation: DefaultPropagation::Background,
             lifetime: Lifetime::Unlimited,
             defaults: None,
+            empty: None,
             create: CreateStrategy::default(),
             update: UpdateStrategy::default(),
             delete: DeleteStrategy::default(),

@@ -17,6 +17,24 @@ pub(super) fn template(members: &mut Members) {
     }
 }
 
+/// Adds what an object with replicas shows of which nothing was given: in memory their number is
+/// never absent (WA-41).
+pub fn no_replicas(object: &mut Object) {
+    if let Some(spec) = member_or_new(&mut object.0, "spec") {
+        set_absent(spec, "replicas", 0);
+    }
+}
+
+/// Adds what a DaemonSet shows of which nothing was given: the annotation is made of a number
+/// (WA-41).
+pub fn no_template_generation(object: &mut Object) {
+    if let Some(metadata) = member_or_new(&mut object.0, "metadata")
+        && let Some(annotations) = member_or_new(metadata, "annotations")
+    {
+        set_absent(annotations, TEMPLATE_GENERATION, "0");
+    }
+}
+
 /// Fills in a Deployment (API-250).
 pub fn deployment(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {

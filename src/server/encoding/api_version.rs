@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use actors::engine::Revision;
 use actors::object::{CachedObject, revision_member};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::events::INITIAL_EVENTS_END;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::storage::codec::encode_object;
@@ -20,9 +21,8 @@ pub(super) struct Version {
     kind: Arc<ResourceDefinition>,
     /// The text of an object up to its `metadata`: `{"kind":"Lease","apiVersion":"…",`.
     head: String,
-    /// The members of an object of which nothing but its metadata was given, each with a comma
-    /// before it. Bookmarks are such objects (WA-41), and few answers need them.
-    empty_members: OnceLock<String>,
+    /// An object of which nothing was given. Few answers need it.
+    empty: OnceLock<Object>,
 }
 
 impl Version {
@@ -31,7 +31,7 @@ impl Version {
         let (name, api_version) = (&kind.kind, kind.api_version());
         Version {
             head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}","#),
-            empty_members: OnceLock::new(),
+            empty: OnceLock::new(),
             kind,
         }
     }
@@ -107,21 +107,28 @@ impl Version {
         true
     }
 
-    /// Writes an object that has nothing but this metadata document (WA-41).
-    pub fn write_empty(&self, metadata: &str, out: &mut Vec<u8>) {
-        let empty = self.empty_members.get_or_init(|| empty_members(&self.kind));
+    /// Writes the object of a bookmark: one of which nothing was given but its metadata (WA-41).
+    pub fn write_bookmark(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
+        let mut object = self.empty.get_or_init(|| empty_object(&self.kind)).clone();
+        object.set_meta("resourceVersion", &revision.to_string());
+        if ends_initial {
+            let annotations = object.metadata_mut().entry("annotations");
+            if let Value::Object(annotations) = annotations.or_insert_with(|| json!({})) {
+                annotations.insert(INITIAL_EVENTS_END.to_owned(), "true".into());
+            }
+        }
         out.extend_from_slice(self.head.as_bytes());
-        out.extend_from_slice(format!(r#""metadata":{metadata}{empty}}}"#).as_bytes());
+        let encoded = encode_object(&object);
+        // The opening brace stands before the type.
+        out.extend_from_slice(encoded.get(1..).unwrap_or_default());
     }
 }
 
-fn empty_members(kind: &ResourceDefinition) -> String {
+fn empty_object(kind: &ResourceDefinition) -> Object {
     let mut empty = Object::default();
     kind.canonicalize(&mut empty);
-    empty.0.remove("metadata");
-    let mut text = Value::Object(empty.0).to_string();
-    // Without the braces.
-    text.pop();
-    text.replace_range(..1, if text.len() > 1 { "," } else { "" });
-    text
+    if let Some(add) = kind.empty {
+        add(&mut empty);
+    }
+    empty
 }

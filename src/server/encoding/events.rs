@@ -33,9 +33,12 @@ pub fn error_frame(status: &Status) -> Bytes {
     Bytes::from([ERROR, &status.to_json(), END].concat())
 }
 
+/// The annotation of the bookmark that ends the initial events (WA-15).
+pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
 /// Whether a frame is the bookmark that ends the initial events (WA-15).
 pub fn ends_initial_events(frame: &[u8]) -> bool {
-    const MARK: &[u8] = b"k8s.io/initial-events-end";
+    const MARK: &[u8] = INITIAL_EVENTS_END.as_bytes();
     let is_bookmark = frame.starts_with(BOOKMARK)
         || frame
             .get(4..)

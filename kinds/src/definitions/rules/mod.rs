@@ -15,6 +15,7 @@ type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
 #[derive(Clone, Copy)]
 struct Rules {
     defaults: Option<fn(&mut Object)>,
+    empty: Option<fn(&mut Object)>,
     prepare_create: Option<fn(&mut Object)>,
     prepare_update: Option<fn(&mut Object, &Object)>,
     create: Option<Check>,
@@ -28,6 +29,7 @@ struct Rules {
 pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     let rules = of(row.object_type.name);
     row.defaults = row.defaults.or(rules.defaults);
+    row.empty = row.empty.or(rules.empty);
     row.create.prepare = row.create.prepare.or(rules.prepare_create);
     row.create.validate = row.create.validate.or(rules.create);
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
@@ -54,6 +56,7 @@ fn of(object_type: &str) -> Rules {
 
 const NONE: Rules = Rules {
     defaults: None,
+    empty: None,
     prepare_create: None,
     prepare_update: None,
     create: None,

@@ -17,6 +17,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.DaemonSet",
         Rules {
             defaults: Some(defaults::workloads::daemonset),
+            empty: Some(defaults::workloads::no_template_generation),
             create: Some(validation::workloads::validate_daemonset),
             update: Some(validation::workloads::validate_daemonset_update),
             status: Some(validation::workloads::validate_daemonset_status_update),
@@ -30,6 +31,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.Deployment",
         Rules {
             defaults: Some(defaults::workloads::deployment),
+            empty: Some(defaults::workloads::no_replicas),
             create: Some(validation::workloads::validate_deployment),
             update: Some(validation::workloads::validate_deployment_update),
             status: Some(validation::workloads::validate_deployment_status_update),
@@ -41,6 +43,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.ReplicaSet",
         Rules {
             defaults: Some(defaults::workloads::replicaset),
+            empty: Some(defaults::workloads::no_replicas),
             create: Some(validation::workloads::validate_replicaset),
             update: Some(validation::workloads::validate_replicaset_update),
             status: Some(validation::workloads::validate_replicaset_status_update),
@@ -52,6 +55,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.StatefulSet",
         Rules {
             defaults: Some(defaults::workloads::statefulset),
+            empty: Some(defaults::workloads::no_replicas),
             create: Some(validation::workloads::validate_statefulset),
             update: Some(validation::workloads::validate_statefulset_update),
             status: Some(validation::workloads::validate_statefulset_status_update),

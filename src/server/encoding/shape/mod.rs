@@ -19,6 +19,7 @@ pub(super) use object::ObjectShape;
 pub use table::IncludeObject;
 pub(super) use table::TableShape;
 
+use crate::server::encoding::events::INITIAL_EVENTS_END;
 use crate::storage::ObjectList;
 
 /// The version of `meta.k8s.io` that a conversion is requested in. Both look the same (API-66).
@@ -143,7 +144,7 @@ fn list_opening(kind: &str, api_version: &str, metadata: &ListMetadata) -> Vec<u
 fn bookmark_metadata(revision: Revision, ends_initial: bool) -> String {
     if ends_initial {
         format!(
-            r#"{{"resourceVersion":"{revision}","annotations":{{"k8s.io/initial-events-end":"true"}}}}"#
+            r#"{{"resourceVersion":"{revision}","annotations":{{"{INITIAL_EVENTS_END}":"true"}}}}"#
         )
     } else {
         format!(r#"{{"resourceVersion":"{revision}"}}"#)

@@ -3,7 +3,7 @@
 use actors::engine::Revision;
 use actors::object::CachedObject;
 
-use super::{ItemForm, ListMetadata, Shape, bookmark_metadata, list_opening};
+use super::{ItemForm, ListMetadata, Shape, list_opening};
 use crate::server::encoding::api_version::Version;
 
 /// The shape of whole objects.
@@ -70,7 +70,6 @@ impl Shape for ObjectShape {
         _first: bool,
         out: &mut Vec<u8>,
     ) {
-        let metadata = bookmark_metadata(revision, ends_initial);
-        self.version.write_empty(&metadata, out);
+        self.version.write_bookmark(revision, ends_initial, out);
     }
 }

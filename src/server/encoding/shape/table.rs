@@ -125,16 +125,15 @@ impl TableShape {
         empty.set_type(&kind.kind, &kind.api_version());
         empty.set_meta("resourceVersion", &revision.to_string());
         self.write_cells(&empty, clock::now(), out);
-        let metadata = bookmark_metadata(revision, ends_initial);
         match self.include {
-            _ if ends_initial => {
-                write_partial_metadata(metadata.as_bytes(), self.meta_version, out)
+            IncludeObject::Object if !ends_initial => {
+                self.version.write_bookmark(revision, false, out);
             }
-            IncludeObject::Metadata => {
+            IncludeObject::None if !ends_initial => out.extend_from_slice(b"null"),
+            _ => {
+                let metadata = bookmark_metadata(revision, ends_initial);
                 write_partial_metadata(metadata.as_bytes(), self.meta_version, out);
             }
-            IncludeObject::Object => self.version.write_empty(&metadata, out),
-            IncludeObject::None => out.extend_from_slice(b"null"),
         }
         out.push(b'}');
     }
