@@ -66,6 +66,30 @@ pub const POLICIES: &[Ratchet] = &[
     }),
 ];
 
+/// Of requests for certificates. A certificate that was issued is never changed.
+pub const CERTIFICATE_REQUESTS: &[Ratchet] = &[
+    Ratchet::any(|fault| is_usage(fault) && fault.kind == FieldErrorKind::NotSupported),
+    Ratchet::any(|fault| is_usage(fault) && fault.kind == FieldErrorKind::Duplicate),
+    Ratchet::any(|fault| is_condition_type(fault) && fault.kind == FieldErrorKind::Required),
+    Ratchet::any(|fault| is_condition_type(fault) && fault.kind == FieldErrorKind::Duplicate),
+    Ratchet::any(|fault| {
+        let is_of_list = fault.path == "status.conditions";
+        is_of_list && fault.kind == FieldErrorKind::Invalid
+    }),
+    Ratchet::any(|fault| {
+        let is_certificate = fault.path == "status.certificate";
+        is_certificate && fault.kind == FieldErrorKind::Invalid
+    }),
+];
+
+fn is_usage(fault: &FieldError) -> bool {
+    fault.path.starts_with("spec.usages[")
+}
+
+fn is_condition_type(fault: &FieldError) -> bool {
+    fault.path.starts_with("status.conditions[") && fault.path.ends_with("].type")
+}
+
 /// Whether the fault is that of a value in a list of requirements.
 fn is_value(fault: &FieldError) -> bool {
     let last = fault.path.rsplit('.').next();
@@ -188,6 +212,47 @@ mod tests {
             let mut worse = bad.clone();
             worse["restartPolicy"] = "Sometimes".into();
             assert_eq!(faults(&bad, &worse).len(), 2, "{bad}");
+        }
+    }
+
+    /// API-146: a request keeps usages and conditions that were valid once, at each endpoint.
+    #[test]
+    fn requests_for_certificates_keep_what_was_valid_once() {
+        let mut rows = built_in().into_iter();
+        let of = "certificates.v1.CertificateSigningRequest";
+        let row = rows.find(|row| row.object_type.name == of).unwrap();
+        let condition = |kind: &str| json!({"type": kind, "status": "True"});
+        let request = |usages: Value, conditions: Value| {
+            let spec = json!({"signerName": "e.com/s", "usages": usages, "request": "eA=="});
+            let document = json!({"spec": spec, "status": {"conditions": conditions}});
+            object(&document, None)
+        };
+        let good = request(json!(["client auth"]), json!([]));
+        let create = row.create.validate.unwrap();
+        let beginning = create(&good);
+        assert_eq!(beginning.len(), 1, "only its PEM is wrong: {beginning:?}");
+        let mut strategies = vec![&row.update];
+        strategies.extend(row.subresources.iter().map(|part| &part.update));
+        assert_eq!(strategies.len(), 3);
+        for bad in [
+            request(json!(["surfing"]), json!([])),
+            request(json!(["client auth", "client auth"]), json!([])),
+            request(json!(["any"]), json!([condition("A"), condition("A")])),
+            request(json!(["any"]), json!([condition("")])),
+            request(
+                json!(["any"]),
+                json!([condition("Approved"), condition("Denied")]),
+            ),
+        ] {
+            for strategy in &strategies {
+                let mut faults = (strategy.validate.unwrap())(&bad, &bad);
+                assert_eq!(faults.len(), 2, "{faults:?}");
+                strategy.ratchet(&mut faults, || create(&bad));
+                assert_eq!(faults, beginning);
+                let mut faults = create(&bad);
+                strategy.ratchet(&mut faults, || create(&good));
+                assert_eq!(faults.len(), 2, "{faults:?}");
+            }
         }
     }
 

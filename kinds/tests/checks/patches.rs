@@ -1,9 +1,14 @@
 //! Patches of any bytes, on any object.
 
+use std::collections::HashSet;
+
 use api::decode::{BodyFormat, decode_object};
+use api::object::Object;
 use api::options::FieldValidation;
 use api::patch::{Patch, PatchKind};
-use serde_json::{Value, json};
+use api::resource::ResourceDefinition;
+use api::schema::{PatchStrategy, Schema, Shape, StructId};
+use serde_json::{Map, Value, json};
 
 use super::{halves, row};
 
@@ -59,6 +64,81 @@ fn check(data: &[u8], kind: PatchKind) {
         wanted.0.entry("kind").or_insert_with(|| json!(row.kind));
         assert_eq!(first.object, wanted);
     }
+}
+
+/// A strategic merge of an object's own document changes nothing, provided that the items of its
+/// lists are told apart by their keys, and that no value is a directive or deletes another
+/// (API-163).
+pub fn equal_documents(row: &ResourceDefinition, object: &Object) {
+    let (schema, id) = row.object_type.found().expect("a known type");
+    let Some(is_merged) = is_own_merge(schema, id, &object.0) else {
+        return;
+    };
+    let document = Value::Object(object.0.clone()).to_string();
+    let patch = Patch::parse(PatchKind::Strategic, document.as_bytes()).expect("a patch");
+    let patched = patch.apply(object, row, FieldValidation::Strict);
+    let mut patched = patched.unwrap_or_else(|error| panic!("{row:?} {document}: {error:?}"));
+    row.canonicalize(&mut patched.object);
+    assert_eq!(patched.object, *object, "{row:?} {is_merged}");
+}
+
+/// Whether these members have lists that are merged. `None` if a merge of equal ones may change
+/// something.
+fn is_own_merge(schema: &Schema, id: StructId, members: &Map<String, Value>) -> Option<bool> {
+    let of = schema.get(id)?;
+    let mut found = false;
+    for (name, value) in members {
+        let Some(field) = of.field(name) else {
+            // Types have kind and apiVersion, which are no fields.
+            continue;
+        };
+        let merges = |patch: &&api::schema::Patch| patch.strategies.contains(&PatchStrategy::Merge);
+        if let (Some(patch), Value::Array(items)) = (field.patch.as_ref().filter(merges), value) {
+            let keys = items.iter().map(|item| match &patch.key {
+                Some(key) => item.get(key).filter(|key| !key.is_null()),
+                None => Some(item),
+            });
+            let keys: Vec<String> = keys
+                .map(|key| Some(key?.to_string()))
+                .collect::<Option<_>>()?;
+            if keys.iter().collect::<HashSet<_>>().len() < keys.len() {
+                return None;
+            }
+            found |= keys.len() > 1;
+        }
+        found |= is_own_merge_of_value(schema, &field.of.shape, value)?;
+    }
+    Some(found)
+}
+
+fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Option<bool> {
+    match (shape, value) {
+        (Shape::Struct(id), Value::Object(members)) => is_own_merge(schema, *id, members),
+        (Shape::List(item), Value::Array(items)) => {
+            let each = |value| is_own_merge_of_value(schema, &item.shape, value);
+            any(items.iter().map(each))
+        }
+        (Shape::Map(item), Value::Object(members)) => {
+            // Kubernetes can't merge lists in maps.
+            let has_lists = matches!(item.shape, Shape::List(_)) && !members.is_empty();
+            if has_lists || members.keys().any(|key| key.starts_with('$')) {
+                return None;
+            }
+            let each = |value| is_own_merge_of_value(schema, &item.shape, value);
+            any(members.values().map(each))
+        }
+        (Shape::Object | Shape::Any, value) => {
+            let text = value.to_string();
+            (!text.contains('$') && !text.contains("null")).then_some(false)
+        }
+        _ => Some(false),
+    }
+}
+
+/// Whether any of several is so, unless one is unknown.
+fn any(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let all: Option<Vec<bool>> = all.collect();
+    Some(all?.contains(&true))
 }
 
 /// A JSON patch.

@@ -5,7 +5,7 @@ use api::resource::ResourceDefinition;
 use api::schema::{Scalar, Schema, Shape, StructId, Type};
 use serde_json::{Map, Value, json};
 
-use super::bodies;
+use super::{bodies, patches};
 
 /// A stream of choices, which proptest makes smaller when a test fails.
 pub struct Choices<'c> {
@@ -143,6 +143,7 @@ pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     for format in [BodyFormat::Json, BodyFormat::Yaml] {
         if let Ok(decoded) = decode_object(text.as_bytes(), format, row) {
             bodies::check_object(row, &decoded.object);
+            patches::equal_documents(row, &bodies::finished(&decoded.object, row));
         }
     }
 }

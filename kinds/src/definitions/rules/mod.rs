@@ -42,6 +42,7 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
             _ => None,
         };
         part.update.validate = part.update.validate.or(check);
+        part.update.ratchets = rules.ratchets;
     }
     row
 }

@@ -114,6 +114,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             approval: Some(
                 validation::certificates::validate_certificatesigningrequest_approval_update,
             ),
+            ratchets: validation::ratcheting::CERTIFICATE_REQUESTS,
             ..NONE
         },
     ),
