@@ -3,8 +3,8 @@
 #   tests/run.sh                     what a change must pass
 #   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
-# Fetches the kubectls, the etcds and the Prometheus that tests use and builds a client of client-go, once, without
-# root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail.
+# Fetches the kubectls, the etcds, the Prometheus and the clients in Python (Helm, lightkube, kr8s) that tests use and
+# builds a client of client-go, once, without root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -59,6 +59,11 @@ if [ -z "${TAFFRAIL_INFORMERS:-}" ]; then
   export TAFFRAIL_INFORMERS=$cache/informers/informers
 fi
 
+if [ -z "${TAFFRAIL_PYTHON_CLIENTS:-}" ]; then
+  tests/fetch-python-clients.sh "$cache/python-clients"
+  export TAFFRAIL_PYTHON_CLIENTS=$cache/python-clients
+fi
+
 # No distribution has kube-apiserver: where TAFFRAIL_KUBE_APISERVER names one, the test beside it runs. A folder
 # beside the repository's may have it.
 if [ -z "${TAFFRAIL_KUBE_APISERVER:-}" ] && [ -e ../shared/reference/kube-apiserver.xz ]; then
@@ -100,5 +105,7 @@ case $runner in
 esac
 [ "$TAFFRAIL_ETCD_3_6" != none ] || echo "run.sh: no etcd 3.6 (TAFFRAIL_ETCD_3_6): its tests were not run"
 [ "$TAFFRAIL_PROMETHEUS" != none ] || echo "run.sh: no Prometheus (TAFFRAIL_PROMETHEUS): nothing was asked of one"
+[ "$TAFFRAIL_PYTHON_CLIENTS" != none ] ||
+  echo "run.sh: no clients in Python (TAFFRAIL_PYTHON_CLIENTS): neither Helm nor lightkube nor kr8s was run"
 [ "$TAFFRAIL_NETWORKS" != none ] || echo "run.sh: no networks of tests' own (unshare, ip): no client has vanished"
 [ -z "$missing" ] || echo "run.sh: kubectl $missing could not be had: its tests were not run"

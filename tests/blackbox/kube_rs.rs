@@ -56,8 +56,9 @@ fn configmap(name: &str, value: &str) -> ConfigMap {
     }
 }
 
+/// The Status of what must be refused.
 #[track_caller]
-fn refusal<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> Status {
+pub fn refusal<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> Status {
     match result {
         Err(kube::Error::Api(status)) => *status,
         other => panic!("no Status: {other:?}"),

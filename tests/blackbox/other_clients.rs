@@ -1,0 +1,85 @@
+//! Helm, lightkube and kr8s, driven by the scripts of `tests/clients`. What they are answered, and
+//! what is stored after each step, managedFields included, is what `tests/clients/recorded` has of
+//! the same scripts beside kube-apiserver 1.36.2.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::harness::Daemon;
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The folder with the packages; `None` only where the environment says that there is none.
+fn packages() -> Option<PathBuf> {
+    let folder = match std::env::var_os("TAFFRAIL_PYTHON_CLIENTS") {
+        Some(none) if none == "none" => {
+            eprintln!("clients in Python are not tested: TAFFRAIL_PYTHON_CLIENTS=none");
+            return None;
+        }
+        Some(folder) => PathBuf::from(folder),
+        None => crate::harness::cache().join("taffrail/python-clients"),
+    };
+    assert!(
+        folder.join("helm_python").is_dir(),
+        "no Python packages in {}: tests/run.sh fetches them, or set TAFFRAIL_PYTHON_CLIENTS",
+        folder.display()
+    );
+    Some(folder)
+}
+
+/// Runs a script and compares what it prints with what was recorded. `name` is the script's, with
+/// what it is told after a dash.
+async fn is_as_recorded(name: &str) {
+    let Some(packages) = packages() else { return };
+    let daemon = Daemon::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let (script, mode) = name.split_once('-').unwrap_or((name, ""));
+    let mut command = Command::new("python3");
+    command
+        .arg("-B")
+        .arg(folder.join(script).with_extension("py"))
+        .arg(daemon.kubeconfig())
+        .args((!mode.is_empty()).then_some(mode))
+        .env("PYTHONPATH", packages)
+        .env("HOME", home.path())
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let output = tokio::time::timeout(TIMEOUT, command.output()).await;
+    let output = output.expect("the script ends in time").unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {errors}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let recorded = folder.join("recorded").join(name).with_extension("jsonl");
+    let recorded = std::fs::read_to_string(recorded).unwrap();
+    for (printed, recorded) in printed.lines().zip(recorded.lines()) {
+        assert_eq!(printed, recorded, "{name}: {errors}");
+    }
+    assert_eq!(printed.lines().count(), recorded.lines().count());
+}
+
+/// API-172 to API-177, API-190.
+#[tokio::test]
+async fn helm_installs_upgrades_rolls_back_and_uninstalls_by_server_side_apply() {
+    is_as_recorded("helm_releases-server").await;
+}
+
+/// API-152, API-163.
+#[tokio::test]
+async fn helm_installs_upgrades_rolls_back_and_uninstalls_by_patches_of_its_own() {
+    is_as_recorded("helm_releases-client").await;
+}
+
+#[tokio::test]
+async fn lightkube_creates_applies_patches_watches_and_deletes() {
+    is_as_recorded("lightkube_objects").await;
+}
+
+#[tokio::test]
+async fn kr8s_creates_applies_patches_watches_and_deletes() {
+    is_as_recorded("kr8s_objects").await;
+}

@@ -1,0 +1,138 @@
+//! `kubectl rollout history` and `undo`, in each version that the tests have. No controller keeps
+//! revisions, so the ReplicaSets and ControllerRevisions here are made by hand, as one leaves them.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Client, Daemon, Kubectl};
+
+const APPS: &str = "/apis/apps/v1/namespaces/default";
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+fn template(image: &str) -> Value {
+    let containers = json!([{ "name": "till", "image": image }]);
+    json!({ "metadata": { "labels": { "app": "till" } }, "spec": { "containers": containers } })
+}
+
+/// A workload whose pods have the image of revision 2, and two sidecars.
+async fn workload(client: &Client, plural: &str, kind: &str) -> Value {
+    let mut template = template("till:2");
+    let containers = template["spec"]["containers"].as_array_mut().unwrap();
+    containers.push(json!({ "name": "log", "image": "log:2" }));
+    let object = json!({
+        "apiVersion": "apps/v1", "kind": kind,
+        "metadata": { "name": "till", "annotations": { REVISION: "2" } },
+        "spec": { "selector": { "matchLabels": { "app": "till" } }, "template": template },
+    });
+    let call = Call::post(&format!("{APPS}/{plural}"), &object);
+    client.call(call).await.expect(201)
+}
+
+fn owned(owner: &Value, name: &str) -> Value {
+    json!({
+        "name": name, "labels": { "app": "till" },
+        "ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": owner["kind"], "name": "till",
+            "uid": owner["metadata"]["uid"], "controller": true,
+        }],
+    })
+}
+
+/// The ReplicaSets of both revisions of a Deployment.
+async fn replica_sets(client: &Client, owner: &Value) {
+    for (revision, template) in [
+        ("1", template("till:1")),
+        ("2", owner["spec"]["template"].clone()),
+    ] {
+        let mut metadata = owned(owner, &format!("till-{revision}"));
+        metadata["annotations"] = json!({ REVISION: revision });
+        metadata["labels"]["pod-template-hash"] = json!(revision);
+        let mut template = template;
+        template["metadata"]["labels"]["pod-template-hash"] = json!(revision);
+        let labels = template["metadata"]["labels"].clone();
+        let set = json!({
+            "metadata": metadata,
+            "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": template },
+        });
+        let call = Call::post(&format!("{APPS}/replicasets"), &set);
+        client.call(call).await.expect(201);
+    }
+}
+
+/// The ControllerRevisions of a StatefulSet or DaemonSet, which hold patches.
+async fn controller_revisions(client: &Client, owner: &Value, name: &str) {
+    let templates = [template("till:1"), owner["spec"]["template"].clone()];
+    for (revision, mut template) in (1..).zip(templates) {
+        template["$patch"] = json!("replace");
+        let object = json!({
+            "metadata": owned(owner, &format!("{name}-{revision}")),
+            "data": { "spec": { "template": template } }, "revision": revision,
+        });
+        let call = Call::post(&format!("{APPS}/controllerrevisions"), &object);
+        client.call(call).await.expect(201);
+    }
+}
+
+async fn revisions_are_undone(version: &'static str) {
+    let daemon = Daemon::start().await;
+    let Some(kubectl) = Kubectl::find(version, &daemon) else {
+        return;
+    };
+    let client = daemon.client();
+    let owner = workload(&client, "deployments", "Deployment").await;
+    replica_sets(&client, &owner).await;
+    let owner = workload(&client, "statefulsets", "StatefulSet").await;
+    controller_revisions(&client, &owner, "stateful").await;
+    let owner = workload(&client, "daemonsets", "DaemonSet").await;
+    controller_revisions(&client, &owner, "daemon").await;
+
+    for (kind, plural) in [
+        ("deployment", "deployments"),
+        ("statefulset", "statefulsets"),
+        ("daemonset", "daemonsets"),
+    ] {
+        let name = format!("{kind}/till");
+        let history = kubectl.ok(&["rollout", "history", &name]).await;
+        let revisions = history.lines().filter_map(|line| line.split(' ').next());
+        let revisions: Vec<_> = revisions
+            .filter(|word| word.parse::<u8>().is_ok())
+            .collect();
+        assert_eq!(revisions, ["1", "2"], "{history}");
+        let first = ["rollout", "history", &name, "--revision=1"];
+        let first = kubectl.ok(&first).await;
+        assert!(first.contains("till:1"), "{first}");
+
+        let absent = ["rollout", "undo", &name, "--to-revision=7"];
+        let absent = kubectl.fails(&absent).await;
+        assert!(absent.contains("unable to find"), "{absent}");
+        let dry = ["rollout", "undo", &name, "--dry-run=server"];
+        kubectl.ok(&dry).await;
+        let path = format!("{APPS}/{plural}/till");
+        let before = client.call(Call::get(&path)).await.expect(200);
+        assert_eq!(before["metadata"]["generation"], 1);
+        let undone = kubectl.ok(&["rollout", "undo", &name]).await;
+        assert!(undone.ends_with(" rolled back\n"), "{undone}");
+        let after = client.call(Call::get(&path)).await.expect(200);
+        assert_eq!(after["metadata"]["generation"], 2);
+        let containers = after["spec"]["template"]["spec"]["containers"].clone();
+        let containers = containers.as_array().unwrap();
+        assert_eq!(containers.len(), 1, "{after}");
+        assert_eq!(containers[0]["image"], "till:1");
+        let labels = &after["spec"]["template"]["metadata"]["labels"];
+        assert_eq!(labels, &json!({ "app": "till" }));
+    }
+}
+
+#[tokio::test]
+async fn revisions_are_undone_1_20() {
+    revisions_are_undone("1.20").await;
+}
+
+#[tokio::test]
+async fn revisions_are_undone_1_32() {
+    revisions_are_undone("1.32").await;
+}
+
+#[tokio::test]
+async fn revisions_are_undone_1_36() {
+    revisions_are_undone("1.36").await;
+}

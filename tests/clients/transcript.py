@@ -1,0 +1,91 @@
+"""What a client was answered and what a server holds after each step, in a form that can be compared.
+
+The scripts of this folder print it. tests/clients/recorded has what they print beside kube-apiserver.
+"""
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+
+import yaml
+
+# What an allocator of addresses fills in, which the daemon has none of (docs/compatibility.md).
+ADDRESSES = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+
+
+class Server:
+    """Plain requests to the server of a kubeconfig."""
+
+    def __init__(self, kubeconfig):
+        with open(kubeconfig) as file:
+            config = yaml.safe_load(file)
+        cluster = config["clusters"][0]["cluster"]
+        self.url = cluster["server"]
+        self.token = config["users"][0]["user"]["token"]
+        self.context = ssl.create_default_context()
+        # Who is at the other end is tested elsewhere.
+        self.context.check_hostname = False
+        self.context.verify_mode = ssl.CERT_NONE
+
+    def call(self, method, path, body=None, form="application/json"):
+        """The answer, a Status where it is refused."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": form}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, context=self.context, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return json.load(refused)
+
+
+def plain(thing):
+    """An object without what differs from one run to the next."""
+    thing = json.loads(json.dumps(thing, default=str))
+    metadata = thing.get("metadata", {})
+    for name in ("uid", "resourceVersion", "creationTimestamp"):
+        metadata.pop(name, None)
+    owners = metadata.get("managedFields", [])
+    for owner in owners:
+        owner.pop("time", None)
+    # kube-apiserver orders them by their times.
+    owners.sort(key=lambda owner: (owner["operation"], owner["manager"], owner.get("subresource", "")))
+    if thing.get("kind") == "Service":
+        for name in ADDRESSES:
+            thing.get("spec", {}).pop(name, None)
+    return thing
+
+
+class Transcript:
+    """What happened, step by step."""
+
+    def __init__(self):
+        self.steps = []
+        self.held = {}
+
+    def add(self, step, value):
+        """An answer."""
+        self.steps.append({"step": step, "answer": value})
+
+    def holds(self, step, objects):
+        """Which objects a server holds now: those that differ from the step before, null where they went."""
+        now = {f"{item['kind']} {item['metadata']['name']}": item for item in objects}
+        for name in sorted(now.keys() | self.held.keys()):
+            if now.get(name) != self.held.get(name):
+                self.steps.append({"step": step, "object": name, "value": now.get(name)})
+        self.held = now
+
+    def refused(self, step, error, action):
+        """Adds what a call is refused with that must be refused."""
+        try:
+            done = action()
+        except error as refusal:
+            self.add(step, str(refusal))
+        else:
+            raise AssertionError(f"{step}: not refused: {done}")
+
+    def print(self):
+        """One step or object a line."""
+        for step in self.steps:
+            print(json.dumps(step, sort_keys=True))
