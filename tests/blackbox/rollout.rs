@@ -72,6 +72,54 @@ async fn controller_revisions(client: &Client, owner: &Value, name: &str) {
     }
 }
 
+/// Whoever writes a DaemonSet without the annotation that counts its templates writes a 0, and owns
+/// it; who applies one owns what is applied (API-185).
+#[tokio::test]
+async fn the_count_of_templates_belongs_to_who_wrote_the_daemonset_last() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let created = workload(&client, "daemonsets", "DaemonSet").await;
+    const COUNT: &str = "f:deprecated.daemonset.template.generation";
+    let owners = |object: &Value| -> Vec<String> {
+        let entries = object["metadata"]["managedFields"].as_array().unwrap();
+        let owns = |entry: &&Value| {
+            let annotations = &entry["fieldsV1"]["f:metadata"]["f:annotations"];
+            annotations.get(COUNT).is_some()
+        };
+        let owners = entries.iter().filter(owns);
+        owners
+            .map(|entry| entry["manager"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(owners(&created).len(), 1, "{created}");
+    let path = |manager: &str| format!("{APPS}/daemonsets/till?fieldManager={manager}");
+    let patch = json!({ "metadata": { "annotations": { "k": "v" } } });
+    let patched = client
+        .call(Call::merge_patch(&path("patcher"), &patch))
+        .await;
+    assert_eq!(owners(&patched.expect(200)), owners(&created));
+
+    let mut object = created.clone();
+    object["metadata"] = json!({ "name": "till" });
+    let put = client
+        .call(Call::put(&path("putter"), &object))
+        .await
+        .expect(200);
+    assert_eq!(owners(&put), ["putter"]);
+    let count = &put["metadata"]["annotations"][&COUNT[2..]];
+    assert_eq!(count, "1", "whatever is written, it counts");
+    let cleared = json!({ "metadata": { "annotations": null } });
+    let cleared = client
+        .call(Call::merge_patch(&path("clearer"), &cleared))
+        .await;
+    assert_eq!(owners(&cleared.expect(200)), ["clearer"]);
+    object.as_object_mut().unwrap().remove("status");
+    let apply = Call::new("PATCH", &path("applier&force=true"))
+        .body("application/apply-patch+yaml", object.to_string());
+    let applied = client.call(apply).await.expect(200);
+    assert_eq!(owners(&applied), ["clearer"]);
+}
+
 async fn revisions_are_undone(version: &'static str) {
     let daemon = Daemon::start().await;
     let Some(kubectl) = Kubectl::find(version, &daemon) else {

@@ -63,8 +63,10 @@ pub fn replicaset(object: &mut Object) {
     }
 }
 
-/// Fills in a DaemonSet (API-250).
+/// Fills in a DaemonSet (API-250). Who writes one without the count of its templates writes a 0,
+/// and owns that (API-185).
 pub fn daemonset(object: &mut Object) {
+    no_template_generation(object);
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
     };
