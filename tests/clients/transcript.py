@@ -1,6 +1,12 @@
 """What a client was answered and what a server holds after each step, in a form that can be compared.
 
-The scripts of this folder print it. tests/clients/recorded has what they print beside kube-apiserver.
+The scripts of this folder print it. tests/clients/recorded has what they print beside kube-apiserver 1.36.2:
+
+    export PYTHONPATH=~/.cache/taffrail/python-clients
+    python3 helm_releases.py KUBECONFIG server > recorded/helm_releases-server.jsonl
+    python3 helm_releases.py KUBECONFIG client > recorded/helm_releases-client.jsonl
+    python3 lightkube_objects.py KUBECONFIG > recorded/lightkube_objects.jsonl
+    python3 kr8s_objects.py KUBECONFIG > recorded/kr8s_objects.jsonl
 """
 
 import json
