@@ -128,8 +128,10 @@ fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Optio
             any(members.values().map(each))
         }
         (Shape::Object | Shape::Any, value) => {
+            // Kubernetes merges raw values as structs, and refuses lists in them.
             let text = value.to_string();
-            (!text.contains('$') && !text.contains("null")).then_some(false)
+            let is_merged = !text.contains(['$', '[']) && !text.contains("null");
+            is_merged.then_some(false)
         }
         _ => Some(false),
     }
