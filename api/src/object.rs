@@ -192,6 +192,14 @@ pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
     members.insert(last.as_ref().to_owned(), value);
 }
 
+/// Gives a part of an object the value that it has in another one, or none.
+pub fn keep(object: &mut Object, stored: &Object, path: &[impl AsRef<str>]) {
+    match stored.at(path) {
+        Some(value) => put(object, path, value.clone()),
+        None => remove(object, path),
+    }
+}
+
 /// Removes the value at a path, if there is one.
 pub fn remove(object: &mut Object, path: &[impl AsRef<str>]) {
     let Some((last, above)) = path.split_last() else {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::catalog::Catalog;
 use super::namespace_source::NamespaceSource;
-use super::rest::RestStorage;
+use super::rest::{self, RestStorage};
 use super::store::{RegistryStore, StoreOptions};
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::lifecycle::NamespaceLifecycle;
@@ -48,8 +48,10 @@ impl Registry {
             ..StoreOptions::default()
         };
         let stores = resources.into_iter();
-        let stores = stores.map(|resource| store(resource, &options)).collect();
-        let (current, _) = watch::channel(Arc::new(Catalog::new(stores, Vec::new())));
+        let stores: Vec<Arc<RegistryStore>> =
+            stores.map(|resource| store(resource, &options)).collect();
+        let others = rest::unstored(&stores);
+        let (current, _) = watch::channel(Arc::new(Catalog::new(stores, others)));
         Registry {
             options,
             current: Arc::new(current),

@@ -96,6 +96,8 @@ pub struct Subresource {
     /// How it shows the object as a Scale, if it does. Updates of the object follow the rules of
     /// the object itself then.
     pub scaling: Option<Scaling>,
+    /// Whether what it changes counts as a change of the object's generation.
+    pub raises_generation: bool,
 }
 
 impl Subresource {

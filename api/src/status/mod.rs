@@ -150,6 +150,14 @@ impl Status {
         }
     }
 
+    /// Something was done for an object, and there is nothing to show of it (API-219, API-220).
+    pub fn created() -> Status {
+        Status {
+            status: "Success",
+            ..Status::failure(201, StatusReason::UNKNOWN, "")
+        }
+    }
+
     /// Adds details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Status {

@@ -7,11 +7,13 @@ use crate::special::{
     limitranges, namespaces as namespace, pods as pod, serviceaccounts as account, volumes,
 };
 use crate::validation::core::validate_namespace_finalize_update;
+use crate::validation::pods::resize::validate_pod_resize;
+use crate::validation::pods::update::validate_pod_ephemeral_containers_update;
 use crate::validation::selectors::labels_of_spec;
 use api::resource::{
     ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
-    NameRule, ResourceDefinition, ResourceScope, SelectableField, UpdateCheck, UpdateStrategy,
-    Verb,
+    NameRule, ResourceDefinition, ResourceScope, SelectableField, Subresource, UpdateCheck,
+    UpdateStrategy, Verb,
 };
 
 /// A resource of the group with the properties of most kinds.
@@ -97,7 +99,7 @@ pub fn pods() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["po"]),
         categories: names(&["all"]),
-        subresources: vec![status],
+        subresources: vec![ephemeral_containers(), resize(), status],
         generation: generation(&["spec"]),
         returns_deleted: true,
         create: CreateStrategy {
@@ -125,6 +127,52 @@ pub fn pods() -> ResourceDefinition {
         row_conditions: Some(pod_columns::row_conditions),
         ..row
     })
+}
+
+/// Bindings of pods to nodes. They are not stored.
+pub fn bindings() -> ResourceDefinition {
+    rules::applied(ResourceDefinition {
+        verbs: vec![Verb::Create],
+        ..core("core.v1.Binding", "bindings")
+    })
+}
+
+/// The endpoint of a pod's ephemeral containers, which are added and stay (API-222).
+fn ephemeral_containers() -> Subresource {
+    let update = UpdateStrategy {
+        prepare: Some(pod::prepare_ephemeral_containers),
+        validate: Some(validate_pod_ephemeral_containers_update),
+        ..of_spec()
+    };
+    of_containers("ephemeralcontainers", update)
+}
+
+/// The endpoint of the resources of a pod's containers (API-222).
+fn resize() -> Subresource {
+    let update = UpdateStrategy {
+        prepare: Some(pod::prepare_resize),
+        validate: Some(validate_pod_resize),
+        ..of_spec()
+    };
+    of_containers("resize", update)
+}
+
+/// The rules of an endpoint that writes a part of the spec.
+fn of_spec() -> UpdateStrategy {
+    let mut keeps = FieldPath::list(&super::KEPT_METADATA);
+    keeps.push("status".into());
+    UpdateStrategy {
+        keeps,
+        ..UpdateStrategy::default()
+    }
+}
+
+/// Who writes more through such an endpoint than it keeps owns it nevertheless, as in Kubernetes.
+fn of_containers(name: &str, update: UpdateStrategy) -> Subresource {
+    Subresource {
+        raises_generation: true,
+        ..part(name, &[Verb::Get, Verb::Patch, Verb::Update], update)
+    }
 }
 
 /// Nodes. Their keys still use the historical name `minions` (KV-2).

@@ -36,8 +36,7 @@ mod unserved;
 
 /// The parts of `metadata` that some status endpoints keep (API-212). No update changes the
 /// generation, and there is no `selfLink`.
-const KEPT_METADATA: [&str; 6] = [
-    "spec",
+const KEPT_METADATA: [&str; 5] = [
     "metadata.annotations",
     "metadata.deletionTimestamp",
     "metadata.finalizers",
@@ -149,6 +148,7 @@ fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
         update,
         update_checks: &[UpdateCheck::Changes],
         scaling: None,
+        raises_generation: false,
     }
 }
 
@@ -184,7 +184,8 @@ fn with_status(row: ResourceDefinition) -> ResourceDefinition {
 
 /// Adds a status to a resource whose status endpoint keeps most metadata too (API-212).
 fn with_bare_status(row: ResourceDefinition) -> ResourceDefinition {
-    let mut status = status(&KEPT_METADATA);
+    let mut status = status(&["spec"]);
+    status.update.keeps.extend(FieldPath::list(&KEPT_METADATA));
     status.update.resets = FieldPath::list(&["spec", "metadata"]);
     ResourceDefinition {
         subresources: vec![status],

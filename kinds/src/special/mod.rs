@@ -17,3 +17,4 @@ pub(super) mod services;
 pub(super) mod volumes;
 
 pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};
+pub use pods::{PodCondition, bind, set_condition};

@@ -128,10 +128,9 @@ fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Optio
             any(members.values().map(each))
         }
         (Shape::Object | Shape::Any, value) => {
-            // Kubernetes merges raw values as structs, and refuses lists in them.
-            let text = value.to_string();
-            let is_merged = !text.contains(['$', '[']) && !text.contains("null");
-            is_merged.then_some(false)
+            // Kubernetes merges raw values as structs of which it knows no field.
+            let has_parts = value.is_array() || value.is_object();
+            (!has_parts).then_some(false)
         }
         _ => Some(false),
     }

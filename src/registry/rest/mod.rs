@@ -11,6 +11,7 @@
 //! object, such as a review or a connection to a pod, implements the traits itself. This folder
 //! must not know routes or wire encodings.
 
+mod binding;
 mod plain;
 mod subresource;
 
@@ -30,8 +31,10 @@ use crate::api::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
+use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
+pub use binding::BindingStore;
 pub use subresource::SubresourceStore;
 
 /// The answer of a capability, or the refusal for the client.
@@ -195,10 +198,17 @@ pub trait Watcher: Send + Sync {
     ) -> LocalBoxFuture<'a, Result<RunningWatch, WatchRefusal>>;
 }
 
+/// What a creation answers.
+pub enum Created {
+    /// An object of [`RestStorage::response_kind`].
+    Object(Arc<CachedObject>),
+    /// That it succeeded.
+    Status(Box<Status>),
+}
+
 /// Creates objects with the name in the body.
 pub trait Creater: Send + Sync {
-    /// Creates an object of [`RestStorage::request_kind`] and returns one of
-    /// [`RestStorage::response_kind`].
+    /// Creates an object of [`RestStorage::request_kind`].
     ///
     /// # Errors
     /// 409 for an existing name, 422 for an invalid object, refusals of admission (http.md 3.2).
@@ -208,7 +218,7 @@ pub trait Creater: Send + Sync {
         namespace: Option<&'a str>,
         object: Object,
         options: &'a WriteOptions,
-    ) -> Answering<'a, Arc<CachedObject>>;
+    ) -> Answering<'a, Created>;
 }
 
 /// Creates something for the object in the path.
@@ -223,7 +233,7 @@ pub trait NamedCreater: Send + Sync {
         at: NamespacedName<'a>,
         object: Object,
         options: &'a WriteOptions,
-    ) -> Answering<'a, Arc<CachedObject>>;
+    ) -> Answering<'a, Created>;
 }
 
 /// Changes objects: by another object (PUT) or by a patch (PATCH).
@@ -332,4 +342,17 @@ pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>>
         endpoints.push(Arc::new(storage));
     }
     endpoints
+}
+
+/// The paths that do not belong to a stored resource, for a daemon with these stores.
+pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage>> {
+    let pods = stores
+        .iter()
+        .find(|store| store.definition().is("", "pods"));
+    let paths = pods.map(|pods| BindingStore::paths(pods, definitions::core::bindings()));
+    paths
+        .into_iter()
+        .flatten()
+        .map(|path| Arc::new(path) as _)
+        .collect()
 }

@@ -7,8 +7,8 @@ use actors::object::CachedObject;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 
 use super::{
-    Answering, CollectionDeleter, Creater, Deleter, Getter, Historian, Lister, RestStorage,
-    Updater, Watcher,
+    Answering, CollectionDeleter, Created, Creater, Deleter, Getter, Historian, Lister,
+    RestStorage, Updater, Watcher,
 };
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
@@ -140,8 +140,12 @@ impl Creater for RegistryStore {
         namespace: Option<&'a str>,
         object: Object,
         options: &'a WriteOptions,
-    ) -> Answering<'a, Arc<CachedObject>> {
-        RegistryStore::create(self, context, namespace, object, options).boxed()
+    ) -> Answering<'a, Created> {
+        async move {
+            let creating = RegistryStore::create(self, context, namespace, object, options);
+            creating.await.map(Created::Object)
+        }
+        .boxed()
     }
 }
 

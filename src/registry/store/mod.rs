@@ -28,6 +28,7 @@ use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResourc
 use manage::Filters;
 
 mod admit;
+mod change;
 mod create;
 mod delete;
 mod manage;
@@ -188,7 +189,7 @@ fn bad_key(error: KeyError) -> Box<Status> {
 }
 
 /// Sets the namespace of an object to that of its request (API-92, API-203).
-fn reconcile_namespace(
+pub(in crate::registry) fn reconcile_namespace(
     object: &mut Object,
     definition: &ResourceDefinition,
     namespace: Option<&str>,

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::api::metadata::{self, FieldError};
-use crate::api::object::{Object, put, remove, whole_seconds};
-use crate::api::resource::{FieldPath, GenerationRule, Lifetime, ResourceDefinition, Subresource};
+use crate::api::object::{Object, keep, put, remove, whole_seconds};
+use crate::api::resource::{GenerationRule, Lifetime, ResourceDefinition, Subresource};
 use crate::api::schema::Empties;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
@@ -153,7 +153,9 @@ impl Strategy {
             Some(generation) => put(object, &["metadata", "generation"], generation.clone()),
             None => remove(object, &["metadata", "generation"]),
         }
-        keep(object, stored, &strategy.keeps);
+        for part in &strategy.keeps {
+            keep(object, stored, part);
+        }
         if let Some(prepare) = strategy.prepare {
             prepare(object, stored);
             self.fill_in(object);
@@ -162,7 +164,8 @@ impl Strategy {
             stamp(object, stored, now);
         }
         self.hub.canonicalize(object);
-        if subresource.is_none() && self.raises_generation(object, stored) {
+        let counts = subresource.is_none_or(|part| part.raises_generation);
+        if counts && self.raises_generation(object, stored) {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
@@ -210,16 +213,6 @@ pub fn fill_in(object: &mut Object, definition: &ResourceDefinition) {
         schema.add_structs(id, &mut object.0);
     }
     defaults(object);
-}
-
-/// Restores the parts that an endpoint keeps as stored.
-fn keep(object: &mut Object, stored: &Object, paths: &[FieldPath]) {
-    for path in paths {
-        match stored.at(path) {
-            Some(value) => put(object, path, value.clone()),
-            None => remove(object, path),
-        }
-    }
 }
 
 /// Restores the members of `metadata` that no update changes (http.md 5.1).

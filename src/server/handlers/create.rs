@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use super::{Answered, RequestScope, capability};
 use crate::api::options::{WriteOptions, WriteVerb};
+use crate::registry::rest::Created;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
@@ -35,5 +36,13 @@ pub(super) async fn create(
         creating.await
     };
     let created = scope.carry_out(is_large, creation).await?;
-    respond::object(StatusCode::CREATED, &form, kind, &created)
+    match created {
+        Created::Object(object) => respond::object(StatusCode::CREATED, &form, kind, &object),
+        // A Status is never converted (API-73).
+        Created::Status(status) => Ok(respond::document(
+            StatusCode::CREATED,
+            &form,
+            status.to_json(),
+        )),
+    }
 }

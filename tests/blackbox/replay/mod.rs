@@ -147,11 +147,13 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    binding "binding",
     bodies "bodies",
     create "create",
     delete "delete",
     discovery "discovery",
     dry_run "dry-run",
+    ephemeral_containers "ephemeralcontainers",
     fanout_bookmarks "fanout-bookmarks",
     fanout_deleted_version "fanout-deleted-version",
     fanout_events_involved "fanout-events-involved",
@@ -179,6 +181,7 @@ scenarios! {
     patch_json "patch-json",
     patch_merge "patch-merge",
     patch_rules "patch-rules",
+    resize "resize",
     scale "scale",
     scale_owners "scale-owners",
     scale_refusals "scale-refusals",

@@ -1,6 +1,9 @@
 //! Pods: what the server decides of new ones, and their grace period (http.md 6.2, API-112).
 
 mod app_armor;
+mod binding;
+mod conditions;
+mod containers;
 mod label_keys;
 mod status;
 
@@ -11,6 +14,9 @@ use api::object::put;
 
 use crate::validation::pods::quality::quality_of_service;
 
+pub use binding::bind;
+pub use conditions::{PodCondition, set_condition};
+pub use containers::{prepare_ephemeral_containers, prepare_resize};
 pub use status::prepare_status;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).

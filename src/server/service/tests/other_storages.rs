@@ -12,7 +12,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::{apps, core};
 use crate::registry::NamespacedName;
 use crate::registry::rest::{
-    Answering, Connected, Connecter, Getter, NamedCreater, RestStorage, Updater,
+    Answering, Connected, Connecter, Created, Getter, NamedCreater, RestStorage, Updater,
 };
 use crate::registry::store::{UpdateSource, Written};
 use crate::storage::codec::Codec;
@@ -119,9 +119,9 @@ impl NamedCreater for Other {
         at: NamespacedName<'a>,
         mut object: Object,
         _: &'a WriteOptions,
-    ) -> Answering<'a, Arc<CachedObject>> {
+    ) -> Answering<'a, Created> {
         object.set_meta("name", &format!("{}-of-{}", object.name(), at.name));
-        Box::pin(ready(self.shown(&object)))
+        Box::pin(ready(self.shown(&object).map(Created::Object)))
     }
 }
 
