@@ -22,3 +22,11 @@ pub fn poddisruptionbudgets() -> ResourceDefinition {
         ))
     })
 }
+
+/// Evictions of pods. They are not stored.
+pub fn evictions() -> ResourceDefinition {
+    ResourceDefinition {
+        verbs: Vec::new(),
+        ..typed("policy.v1.Eviction", "policy", "evictions")
+    }
+}

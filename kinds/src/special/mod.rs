@@ -8,6 +8,7 @@ pub(super) mod apiservices;
 pub(super) mod certificates;
 pub(super) mod customresourcedefinitions;
 pub(super) mod endpointslices;
+pub mod evictions;
 pub(super) mod limitranges;
 pub(super) mod namespaces;
 pub(super) mod pods;

@@ -12,6 +12,7 @@
 //! must not know routes or wire encodings.
 
 mod binding;
+mod eviction;
 mod plain;
 mod subresource;
 
@@ -35,6 +36,7 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
+pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
 /// The answer of a capability, or the refusal for the client.
@@ -346,13 +348,19 @@ pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>>
 
 /// The paths that do not belong to a stored resource, for a daemon with these stores.
 pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage>> {
-    let pods = stores
-        .iter()
-        .find(|store| store.definition().is("", "pods"));
-    let paths = pods.map(|pods| BindingStore::paths(pods, definitions::core::bindings()));
+    let find = |group, plural| {
+        let found = stores
+            .iter()
+            .find(|store| store.definition().is(group, plural));
+        found.cloned()
+    };
+    let mut paths: Vec<Arc<dyn RestStorage>> = Vec::new();
+    if let Some(pods) = find("", "pods") {
+        let budgets = find("policy", "poddisruptionbudgets");
+        let bindings = BindingStore::paths(&pods, definitions::core::bindings());
+        paths.extend(bindings.map(|path| Arc::new(path) as Arc<dyn RestStorage>));
+        let kind = definitions::policy::evictions();
+        paths.push(Arc::new(EvictionStore::new(pods, budgets, kind)));
+    }
     paths
-        .into_iter()
-        .flatten()
-        .map(|path| Arc::new(path) as _)
-        .collect()
 }

@@ -154,6 +154,7 @@ scenarios! {
     discovery "discovery",
     dry_run "dry-run",
     ephemeral_containers "ephemeralcontainers",
+    eviction "eviction",
     fanout_bookmarks "fanout-bookmarks",
     fanout_deleted_version "fanout-deleted-version",
     fanout_events_involved "fanout-events-involved",
