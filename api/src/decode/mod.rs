@@ -167,7 +167,11 @@ fn check_kind(
     } else {
         version
     };
-    if kind == wanted && version == own_version {
+    let is_accepted = || {
+        let (group, bare) = version.split_once('/').unwrap_or(("", version));
+        group == definition.group && definition.accepts.contains(&bare)
+    };
+    if kind == wanted && (version == own_version || is_accepted()) {
         return Ok(());
     }
     let OtherKind { is_known, why } = OtherKind::of(kind, version, definition);

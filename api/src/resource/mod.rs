@@ -189,6 +189,8 @@ pub struct ResourceDefinition {
     pub conversion: ConversionStrategy,
     /// Versions that objects may be stored in and that are not served (SF-43).
     pub unserved: &'static [UnservedVersion],
+    /// Other versions of its group that bodies may say. Objects of them have the same form.
+    pub accepts: &'static [&'static str],
     /// The rule for names.
     pub name_rule: NameRule,
     /// Generation.
@@ -290,6 +292,7 @@ impl ResourceDefinition {
             key_prefix: plural.to_owned(),
             conversion: ConversionStrategy::default(),
             unserved: &[],
+            accepts: &[],
             name_rule: NameRule::DnsSubdomain,
             generation: GenerationRule::None,
             create_on_update: false,

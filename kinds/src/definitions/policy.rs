@@ -27,6 +27,8 @@ pub fn poddisruptionbudgets() -> ResourceDefinition {
 pub fn evictions() -> ResourceDefinition {
     ResourceDefinition {
         verbs: Vec::new(),
+        // Clients that are older than the first version still evict.
+        accepts: &["v1beta1"],
         ..typed("policy.v1.Eviction", "policy", "evictions")
     }
 }
