@@ -230,8 +230,19 @@ pub struct ResourceDefinition {
     pub columns: Vec<Column>,
     /// The conditions of an object's row in a Table (API-76), if it has any.
     pub row_conditions: Option<fn(&Object) -> Option<serde_json::Value>>,
+    /// Since when its version is deprecated, if it is.
+    pub deprecation: Option<Deprecation>,
     /// The type of its objects.
     pub object_type: ObjectType,
+}
+
+/// The deprecation of a version of a kind (API-141).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deprecation {
+    /// The version of Kubernetes since which it is deprecated: `v1.33`.
+    pub since: &'static str,
+    /// The version and kind to use instead, if there is one: `discovery.k8s.io/v1 EndpointSlice`.
+    pub replacement: &'static str,
 }
 
 /// The lifetime of an object that nobody deletes.
@@ -311,8 +322,22 @@ impl ResourceDefinition {
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
             row_conditions: None,
+            deprecation: None,
             object_type: schema::untyped(),
         }
+    }
+
+    /// What a client is told that uses a deprecated version of a kind (API-141).
+    pub fn deprecation_warning(&self) -> Option<String> {
+        let Deprecation { since, replacement } = self.deprecation?;
+        let (version, kind) = (self.api_version(), &self.kind);
+        let instead = match replacement {
+            "" => String::new(),
+            other => format!("; use {other}"),
+        };
+        Some(format!(
+            "{version} {kind} is deprecated in {since}+{instead}"
+        ))
     }
 
     /// Its kind with group and version.

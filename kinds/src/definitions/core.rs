@@ -11,9 +11,9 @@ use crate::validation::pods::resize::validate_pod_resize;
 use crate::validation::pods::update::validate_pod_ephemeral_containers_update;
 use crate::validation::selectors::labels_of_spec;
 use api::resource::{
-    ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, FieldPath, Lifetime,
-    NameRule, ResourceDefinition, ResourceScope, SelectableField, Subresource, UpdateCheck,
-    UpdateStrategy, Verb,
+    ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, Deprecation, FieldPath,
+    Lifetime, NameRule, ResourceDefinition, ResourceScope, SelectableField, Subresource,
+    UpdateCheck, UpdateStrategy, Verb,
 };
 
 /// A resource of the group with the properties of most kinds.
@@ -267,6 +267,10 @@ pub fn endpoints() -> ResourceDefinition {
         key_prefix: "services/endpoints".to_owned(),
         create_on_update: true,
         columns: columns::endpoints(),
+        deprecation: Some(Deprecation {
+            since: "v1.33",
+            replacement: "discovery.k8s.io/v1 EndpointSlice",
+        }),
         ..core("core.v1.Endpoints", "endpoints")
     })
 }

@@ -41,7 +41,7 @@ use super::encoding::{Conversion, IncludeObject};
 use super::filters::in_flight::Counted;
 use super::generation::Generation;
 use super::gzip;
-use super::metrics::WatchMeters;
+use super::metrics::{WatchMeters, mark_deprecated};
 use super::negotiation::{self, BODIES, BodyForm, Offer};
 use super::respond::{Answer, Form};
 use super::routes::Target;
@@ -93,6 +93,10 @@ type Answered = Result<Answer, Box<Status>>;
 /// # Errors
 /// The refusal for the client.
 pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBody) -> Answered {
+    if let Some(warning) = target.storage.resource().deprecation_warning() {
+        scope.context.warnings.add(warning);
+        mark_deprecated(target.storage.resource());
+    }
     match target.verb {
         Verb::Connect => connect::connect(scope, &target).await,
         Verb::Get => get::get(scope, &target).await,

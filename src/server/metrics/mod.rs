@@ -17,7 +17,7 @@ use actors::supervisor::ActorSystem;
 use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
 use parking_lot::Mutex;
 
-pub use requests::{RequestLabels, RequestMeters, Running};
+pub use requests::{RequestLabels, RequestMeters, Running, mark_deprecated};
 pub use watches::{MeteredWatch, WatchMeters};
 
 use super::filters::in_flight::InFlight;

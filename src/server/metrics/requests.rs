@@ -5,13 +5,28 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use metrics::{
-    Counter, Histogram, Label, counter, describe_counter, describe_histogram, histogram,
+    Counter, Histogram, Label, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
 };
 
 use smol_str::SmolStr;
 
 use crate::api::resource::ResourceDefinition;
 use crate::server::request_info::RequestInfo;
+
+const DEPRECATED: &str = "apiserver_requested_deprecated_apis";
+
+/// Remembers that somebody uses a deprecated version of a resource.
+pub fn mark_deprecated(definition: &ResourceDefinition) {
+    let labels = [
+        ("group", definition.group.clone()),
+        ("version", definition.version.clone()),
+        ("resource", definition.plural.clone()),
+        ("subresource", String::new()),
+        ("removed_release", String::new()),
+    ];
+    gauge!(DEPRECATED, &labels).set(1.0);
+}
 
 /// The labels of a request. Every value comes from the server's own tables or from a fixed set of
 /// words, so that clients cannot create series.
@@ -283,6 +298,10 @@ impl Drop for Running<'_> {
 }
 
 pub(super) fn describe() {
+    describe_gauge!(
+        DEPRECATED,
+        "Deprecated versions of resources that were asked for"
+    );
     describe_counter!(
         "apiserver_request_total",
         "Requests answered, by verb, resource, scope and code"

@@ -153,6 +153,7 @@ scenarios! {
     delete "delete",
     discovery "discovery",
     dry_run "dry-run",
+    endpoints_warn "endpoints-warnings",
     ephemeral_containers "ephemeralcontainers",
     eviction "eviction",
     fanout_bookmarks "fanout-bookmarks",
