@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the client of the real client-go (tests/informers) with Debian's Go and client-go, without root:
+# Build the clients of the real client-go (tests/informers) with Debian's Go and client-go, without root:
 #   tests/build-informers.sh FOLDER
 # Leaves FOLDER/informers; does nothing when it is there and of these sources. About two minutes the first time.
 set -euo pipefail
@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 folder=$1
 suite=trixie # client-go 0.32, Go 1.24
-sources=$(cat "$here/informers/main.go" "$here/build-informers.sh" | sha256sum | cut -d' ' -f1)
+sources=$(cat "$here"/informers/* "$here/build-informers.sh" | sha256sum | cut -d' ' -f1)
 if [ -x "$folder/informers" ] && [ "$(cat "$folder/sources" 2>/dev/null)" = "$sources" ]; then exit 0; fi
 
 mkdir -p "$folder"
@@ -18,7 +18,7 @@ if ! debian_fetch "$suite" "$folder/apt" install golang-1.24-go golang-k8s-clien
 fi
 root=$folder/apt/unpacked
 mkdir -p "$folder/go/src/informers"
-cp "$here/informers/main.go" "$folder/go/src/informers/"
+cp "$here"/informers/* "$folder/go/src/informers/"
 echo "building tests/informers with client-go of $suite"
 env GO111MODULE=off CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS= GOROOT="$root/usr/lib/go-1.24" \
   GOPATH="$folder/go:$root/usr/share/gocode" GOCACHE="$folder/go/cache" \

@@ -15,31 +15,34 @@ use crate::load::churn::{Versions, churn, versions};
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The program of `tests/informers`.
+pub fn binary() -> PathBuf {
+    let binary = match std::env::var_os("TAFFRAIL_INFORMERS") {
+        Some(path) => PathBuf::from(path),
+        None => crate::harness::cache().join("taffrail/informers/informers"),
+    };
+    assert!(
+        binary.is_file(),
+        "no build of tests/informers at {}: tests/run.sh makes one, or set TAFFRAIL_INFORMERS",
+        binary.display()
+    );
+    binary
+}
+
+/// An informer of client-go.
 struct Informers {
-    mode: &'static str,
+    mode: String,
     lines: Lines<BufReader<ChildStdout>>,
     _child: Child,
 }
 
 impl Informers {
-    fn binary() -> PathBuf {
-        let binary = match std::env::var_os("TAFFRAIL_INFORMERS") {
-            Some(path) => PathBuf::from(path),
-            None => crate::harness::cache().join("taffrail/informers/informers"),
-        };
-        assert!(
-            binary.is_file(),
-            "no build of tests/informers at {}: tests/run.sh makes one, or set TAFFRAIL_INFORMERS",
-            binary.display()
-        );
-        binary
-    }
-
-    /// Starts it with or without the streaming list (`sendInitialEvents`).
-    fn start(daemon: &Daemon, watch_list: &'static str) -> Informers {
-        let mut child = Command::new(Informers::binary())
+    /// Starts one of JSON, protobuf or metadata, with or without the streaming list
+    /// (`sendInitialEvents`).
+    fn start(daemon: &Daemon, over: &str, watch_list: &str) -> Informers {
+        let mut child = Command::new(binary())
             .arg("-kubeconfig")
             .arg(daemon.kubeconfig())
+            .args(["-over", over])
             .env("KUBE_FEATURE_WatchListClient", watch_list)
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -48,7 +51,7 @@ impl Informers {
             .unwrap();
         let stdout = child.stdout.take().unwrap();
         Informers {
-            mode: watch_list,
+            mode: format!("{over}, WatchListClient={watch_list}"),
             lines: BufReader::new(stdout).lines(),
             _child: child,
         }
@@ -56,7 +59,7 @@ impl Informers {
 
     async fn line(&mut self) -> Option<String> {
         let line = tokio::time::timeout(TIMEOUT, self.lines.next_line()).await;
-        line.unwrap_or_else(|_| panic!("WatchListClient={}: it hangs", self.mode))
+        line.unwrap_or_else(|_| panic!("{}: it hangs", self.mode))
             .unwrap()
     }
 
@@ -68,7 +71,7 @@ impl Informers {
             match words[..] {
                 ["store", name, version] => store.insert(name.to_owned(), version.parse().unwrap()),
                 ["told", name, version] => told.insert(name.to_owned(), version.parse().unwrap()),
-                _ => panic!("WatchListClient={}: {line}", self.mode),
+                _ => panic!("{}: {line}", self.mode),
             };
         }
         (store, told)
@@ -86,19 +89,23 @@ async fn informers_of_client_go_end_equal_to_a_list_without_a_watch_cache_too() 
     informers_end_equal_to_a_list(daemon, 2).await;
 }
 
-/// Two informers, one with the streaming list, while others write and the daemon is killed.
+/// Informers over JSON, over protobuf and of metadata, each with and without the streaming list,
+/// while others write and the daemon is killed (API-58, API-319).
 async fn informers_end_equal_to_a_list(mut daemon: Daemon, kills: usize) {
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let writers: Vec<_> = (0..4)
         .map(|writer| tokio::spawn(churn(daemon.client(), writer, stopped.clone())))
         .collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let mut informers = [
-        Informers::start(&daemon, "true"),
-        Informers::start(&daemon, "false"),
-    ];
+    let mut informers = Vec::new();
+    for over in ["json", "protobuf", "metadata"] {
+        for watch_list in ["true", "false"] {
+            informers.push(Informers::start(&daemon, over, watch_list));
+        }
+    }
     for informer in &mut informers {
-        assert_eq!(informer.line().await.as_deref(), Some("synced"));
+        let line = informer.line().await;
+        assert_eq!(line.as_deref(), Some("synced"), "{}", informer.mode);
     }
     for _ in 0..kills {
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -117,9 +124,9 @@ async fn informers_end_equal_to_a_list(mut daemon: Daemon, kills: usize) {
     let listed = versions(&client.call(Call::get(CONFIGMAPS)).await.expect(200));
     assert!(listed.len() > 20, "hardly anything was written: {listed:?}");
     for informer in informers {
-        let mode = informer.mode;
+        let mode = informer.mode.clone();
         let (store, told) = informer.end().await;
-        assert_eq!(store, listed, "WatchListClient={mode}");
-        assert_eq!(told, listed, "WatchListClient={mode}");
+        assert_eq!(store, listed, "{mode}");
+        assert_eq!(told, listed, "{mode}");
     }
 }

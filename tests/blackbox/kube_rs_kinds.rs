@@ -144,7 +144,7 @@ async fn every_kind_has_the_form_of_its_type_api_212() {
 }
 
 /// The paths of all collections that objects can be created in and listed from.
-async fn collections(raw: &Client) -> BTreeSet<String> {
+pub async fn collections(raw: &Client) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for root in ["/api", "/apis"] {
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

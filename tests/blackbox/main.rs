@@ -16,6 +16,7 @@ mod backups;
 mod bad_input;
 mod beside_kube_apiserver;
 mod bookmarks;
+mod client_go;
 mod command_line;
 mod damage;
 mod deletion;

@@ -1,27 +1,26 @@
-// A client of the real client-go: shared informers of one namespace's ConfigMaps, to be compared
-// with a list once an object named "end" has come.
+// Clients of the real client-go, for tests. The first word says which:
 //
-//	informers -kubeconfig FILE -namespace NAME      (KUBE_FEATURE_WatchListClient=true|false)
+//	informers            shared informers of one namespace's ConfigMaps (informers.go)
+//	informers typed      the typed clients of all kinds, over protobuf (typed.go)
+//	informers metadata   the metadata client for all kinds (metadata.go)
 //
-// Prints "synced" once its cache is filled; at the end a line for each object of the informer's
-// store, "store NAME VERSION", and one for each of the state that its handlers were told of,
-// "told NAME VERSION". Whatever an informer must never tell ends it with exit code 1.
+// Whatever must not be ends it with exit code 1, after a line "failed: REASON".
 package main
 
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
-	"sort"
-	"strconv"
-	"sync"
-	"time"
+	"strings"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	asJSON     = "application/json"
+	asProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
 func fail(format string, values ...any) {
@@ -29,112 +28,80 @@ func fail(format string, values ...any) {
 	os.Exit(1)
 }
 
-func version(object *v1.ConfigMap) uint64 {
-	version, err := strconv.ParseUint(object.ResourceVersion, 10, 64)
+func must(err error, what string) {
 	if err != nil {
-		fail("%s has the version %q", object.Name, object.ResourceVersion)
+		fail("%s: %v", what, err)
 	}
-	return version
 }
 
-// What the handlers were told, by name.
-type told struct {
-	sync.Mutex
-	versions map[string]uint64
+// Fails at an answer in another media type, and at a body that isn't a patch if bodies count.
+type only struct {
+	mediaType string
+	bodies    bool
+	next      http.RoundTripper
 }
 
-func (t *told) added(object any) {
-	t.Lock()
-	defer t.Unlock()
-	added := object.(*v1.ConfigMap)
-	if known, there := t.versions[added.Name]; there {
-		fail("%s was added at %s, and was there at %d", added.Name, added.ResourceVersion, known)
+func (o only) RoundTrip(request *http.Request) (*http.Response, error) {
+	sent := request.Header.Get("Content-Type")
+	if o.bodies && sent != "" && sent != o.mediaType && request.Method != http.MethodPatch {
+		fail("%s %s was sent as %s", request.Method, request.URL, sent)
 	}
-	t.versions[added.Name] = version(added)
+	response, err := o.next.RoundTrip(request)
+	if err == nil {
+		got, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+		// A refusal can't be shown as its metadata: the next clause counts, which is JSON.
+		isOther := response.StatusCode >= 400 && strings.Contains(request.Header.Get("Accept"), ";as=")
+		if got != o.mediaType && !isOther {
+			fail("%s %s was answered as %s", request.Method, request.URL, got)
+		}
+	}
+	return response, err
 }
 
-func (t *told) updated(before, object any) {
-	t.Lock()
-	defer t.Unlock()
-	old, updated := before.(*v1.ConfigMap), object.(*v1.ConfigMap)
-	known, there := t.versions[updated.Name]
-	if !there || known != version(old) {
-		fail("%s was updated from %s, and was at %d", updated.Name, old.ResourceVersion, known)
-	}
-	// Another object of the same name may come without a deletion between, after a cut.
-	if version(updated) < known {
-		fail("%s went back from %d to %s", updated.Name, known, updated.ResourceVersion)
-	}
-	t.versions[updated.Name] = version(updated)
+// What reaches the server by one media type and by nothing else.
+func over(config *rest.Config, mediaType string) *rest.Config {
+	config = checked(config, mediaType, true)
+	config.ContentType = mediaType
+	config.AcceptContentTypes = mediaType
+	return config
 }
 
-func (t *told) deleted(object any) {
-	t.Lock()
-	defer t.Unlock()
-	if unknown, missed := object.(cache.DeletedFinalStateUnknown); missed {
-		object = unknown.Obj
-	}
-	deleted := object.(*v1.ConfigMap)
-	if _, there := t.versions[deleted.Name]; !there {
-		fail("%s was deleted, and was not there", deleted.Name)
-	}
-	delete(t.versions, deleted.Name)
+// The same for the metadata client, which says itself what it accepts. Its options are JSON.
+func answered(config *rest.Config, mediaType string) *rest.Config {
+	return checked(config, mediaType, false)
 }
 
-func show(kind string, versions map[string]uint64) {
-	names := make([]string, 0, len(versions))
-	for name := range versions {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		fmt.Printf("%s %s %d\n", kind, name, versions[name])
-	}
+func checked(config *rest.Config, mediaType string, bodies bool) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return only{mediaType, bodies, next}
+	})
+	return config
+}
+
+var kubeconfig = flag.String("kubeconfig", "", "how to reach the server")
+
+func configured() *rest.Config {
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	must(err, "the kubeconfig")
+	return config
 }
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the server")
-	namespace := flag.String("namespace", "default", "whose ConfigMaps")
-	flag.Parse()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		fail("%v", err)
+	mode := ""
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		mode = os.Args[1]
+		os.Args = append(os.Args[:1], os.Args[2:]...)
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		fail("%v", err)
+	switch mode {
+	case "":
+		informersMain()
+	case "typed":
+		typedMain()
+	case "metadata":
+		metadataMain()
+	default:
+		fail("there is no %q", mode)
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(*namespace))
-	informer := factory.Core().V1().ConfigMaps().Informer()
-	told := &told{versions: map[string]uint64{}}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    told.added,
-		UpdateFunc: told.updated,
-		DeleteFunc: told.deleted,
-	})
-	if err != nil {
-		fail("%v", err)
-	}
-	stop := make(chan struct{})
-	factory.Start(stop)
-	if !cache.WaitForCacheSync(stop, registration.HasSynced) {
-		fail("the cache was not filled")
-	}
-	fmt.Println("synced")
-	ended := func() bool {
-		told.Lock()
-		defer told.Unlock()
-		_, there := told.versions["end"]
-		return there
-	}
-	for !ended() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	store := map[string]uint64{}
-	for _, object := range informer.GetStore().List() {
-		store[object.(*v1.ConfigMap).Name] = version(object.(*v1.ConfigMap))
-	}
-	show("store", store)
-	told.Lock()
-	show("told", told.versions)
 }
