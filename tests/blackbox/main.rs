@@ -39,6 +39,7 @@ mod kustomize;
 mod large_requests;
 mod limits;
 mod lost_store;
+mod managers;
 mod model;
 mod namespaces;
 mod observation;

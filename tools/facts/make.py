@@ -118,7 +118,9 @@ EMPTY = {
     "batch.v1.PodFailurePolicyOnExitCodesRequirement": {"values"},
     "core.v1.NodeSelector": {"nodeSelectorTerms"},
     "core.v1.PersistentVolumeSpec": {"capacity"},
+    "networking.v1.ServiceCIDRSpec": {"cidrs"},
     "resource.v1.ResourceSliceSpec": {"devices", "sharedCounters"},
+    "storage.v1.CSINodeDriver": {"topologyKeys"},
 }
 
 SCALARS = {"string", "bool", "int", "int32", "int64", "float64", "byte"}

@@ -202,13 +202,14 @@ impl FieldManager<'_> {
     }
 
     /// The definition of a version of the resource. `None` for versions that are not known, whose
-    /// entries are forgotten.
+    /// entries are forgotten. Those of another group are not, either, though events are in two.
     pub(super) fn version(&self, api_version: &str) -> Option<&ResourceDefinition> {
-        let is = |row: &ResourceDefinition| {
-            let version = api_version.rsplit_once('/');
-            let (group, version) = version.unwrap_or(("", api_version));
-            row.group == group && row.version == version
-        };
+        let version = api_version.rsplit_once('/');
+        let (group, version) = version.unwrap_or(("", api_version));
+        let is = |row: &ResourceDefinition| row.group == group && row.version == version;
+        if group != self.definition.group {
+            return None;
+        }
         if is(self.definition) {
             return Some(self.definition);
         }

@@ -153,7 +153,8 @@ impl Updater<'_> {
             by: manager,
         };
         self.take_from_others(&change, &mut managers, force)?;
-        let is_same = *live == new;
+        // Only the tree: the merged object has no managedFields.
+        let is_same = live.0 == new.0;
         Ok(Applied {
             object: (!is_same).then_some(new),
             managers,

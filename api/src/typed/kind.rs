@@ -104,8 +104,9 @@ impl<'s> Kind<'s> {
                 Some(of) => Kind::of_struct(of, is_atomic),
                 None => Kind::Deduced,
             },
+            // Kubernetes knows nothing of what is in it.
             Shape::Object => Kind::Object {
-                is_atomic: is_atomic.unwrap_or(false),
+                is_atomic: is_atomic.unwrap_or(true),
             },
             Shape::Any => Kind::Deduced,
         }

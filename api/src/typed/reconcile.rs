@@ -51,8 +51,10 @@ fn child<'s>(of: ValueType<'s>, element: &PathElement) -> Option<ValueType<'s>> 
 
 fn is_atomic(kind: Kind<'_>) -> bool {
     match kind {
-        Kind::Struct { is_atomic, .. } | Kind::Map { is_atomic, .. } => is_atomic,
+        Kind::Struct { is_atomic, .. }
+        | Kind::Map { is_atomic, .. }
+        | Kind::Object { is_atomic } => is_atomic,
         Kind::List { items, .. } => matches!(items, Items::Atomic),
-        Kind::Object { .. } | Kind::Scalar(_) | Kind::Deduced => false,
+        Kind::Scalar(_) | Kind::Deduced => false,
     }
 }

@@ -14,7 +14,8 @@ const TEXT: &str = "package a.v1\n\n\
     \x20 9 size quantity omitzero\n  10 at time omitzero\n  11 where intorstring omitzero\n\
     \x20 12 numbers []float64 list=set\n  13 labels map[string]string\n\
     \x20 14 whole map[string]string map=atomic\n  15 parts map[string]Item\n\
-    \x20 16 open raw omitzero\n\
+    \x20 16 open raw omitzero map=granular\n\
+    \x20 40 opaque raw omitzero\n\
     \x20 17 any json\n  18 merged []Item patch=merge(name)\n  19 inner Selector map=granular\n\
     \x20 20 keyed []Keyed list=map(k,l)\n\n\
     type Status\n  1 phase string\n\n\
@@ -215,6 +216,8 @@ fn fields_are_found_by_type() {
             ),
         ),
         (json!({"items": [], "labels": {}}), r#"{"f:labels":{}}"#),
+        // Nothing is known of what is in it.
+        (json!({"opaque": {"a": {"b": 1}}}), r#"{"f:opaque":{}}"#),
         // Items of one key are one field.
         (
             json!({"items": [{"name": "a"}, {"name": "a", "value": "x"}]}),

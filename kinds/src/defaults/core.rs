@@ -138,10 +138,9 @@ pub fn secret(object: &mut Object) {
 }
 
 /// Fills in a Node. What can be allocated is what is there. The range for pods is the first one of
-/// the list of them. Configurations of kubelets are of a feature that is gone.
+/// the list of them. Configurations of kubelets in its status are of a feature that is gone.
 pub fn node(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
-        spec.remove("configSource");
         let list = spec.get("podCIDRs").and_then(Value::as_array);
         let first = list.and_then(|list| list.first()).cloned();
         let own = spec.get("podCIDR").filter(|range| **range != json!(""));
@@ -163,13 +162,5 @@ pub fn node(object: &mut Object) {
     let has_allocatable = status.get("allocatable").filter(is_set).is_some();
     if let (false, Some(capacity)) = (has_allocatable, status.get("capacity").filter(is_set)) {
         status.insert("allocatable".to_owned(), capacity.clone());
-    }
-}
-
-/// Drops what belongs to a feature of Leases that is off: coordinated leader election.
-pub fn lease(object: &mut Object) {
-    if let Some(spec) = member(&mut object.0, "spec") {
-        spec.remove("strategy");
-        spec.remove("preferredHolder");
     }
 }

@@ -92,8 +92,6 @@ pub fn csidriver(object: &mut Object) {
     if modes.is_none_or(Vec::is_empty) {
         spec.insert("volumeLifecycleModes".to_owned(), json!(["Persistent"]));
     }
-    // This is not enabled.
-    spec.remove("preventPodSchedulingIfMissing");
 }
 
 /// Fills in a capacity.

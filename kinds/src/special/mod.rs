@@ -9,6 +9,7 @@ pub(super) mod certificates;
 pub(super) mod customresourcedefinitions;
 pub(super) mod endpointslices;
 pub mod evictions;
+pub(super) mod features;
 pub(super) mod limitranges;
 pub(super) mod namespaces;
 pub(super) mod pods;

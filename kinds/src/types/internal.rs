@@ -12,7 +12,7 @@ use super::TYPES;
 
 /// Names in Go that differ from those in JSON by more than their first letter. A name with a type
 /// in front is that of this type only.
-const NAMES: [(&str, &str); 66] = [
+const NAMES: [(&str, &str); 67] = [
     ("$ref", "Ref"),
     ("$schema", "Schema"),
     ("AzureDiskVolumeSource.diskURI", "DataDiskURI"),
@@ -37,6 +37,7 @@ const NAMES: [(&str, &str); 66] = [
     ("apiGroup", "APIGroup"),
     ("apiVersion", "APIVersion"),
     ("awsElasticBlockStore", "AWSElasticBlockStore"),
+    ("cel", "CEL"),
     ("cephfs", "CephFS"),
     ("chapAuthDiscovery", "DiscoveryCHAPAuth"),
     ("chapAuthSession", "SessionCHAPAuth"),
@@ -158,10 +159,12 @@ pub fn invalid_struct(field: &Field<'_>, type_name: &str, detail: &str) -> Field
 
 /// Fields of structs whose order differs from that of their declaration: those that come behind
 /// another one.
-const MOVED: [(&str, &str, &str); 8] = [
+const MOVED: [(&str, &str, &str); 10] = [
     ("JSONSchemaProps", "nullable", "type"),
     ("PersistentVolumeSource", "flexVolume", "iscsi"),
     ("PersistentVolumeSource", "quobyte", "rbd"),
+    ("PersistentVolumeSpec", "flexVolume", "iscsi"),
+    ("PersistentVolumeSpec", "quobyte", "rbd"),
     ("PodSecurityContext", "fsGroupChangePolicy", "fsGroup"),
     ("PodSpec", "overhead", "runtimeClassName"),
     ("PodSpec", "preemptionPolicy", "priority"),

@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn answers_are_those_of_kube_apiserver() {
         check(include_str!("../../recorded/leases.json"), |_| Functions {
-            defaults: Some(crate::defaults::core::lease),
+            defaults: Some(crate::special::features::prepare_lease),
             create: validate_lease,
             update: Some(validate_lease_update),
         });

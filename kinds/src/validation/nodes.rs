@@ -250,12 +250,16 @@ mod tests {
     use super::*;
     use crate::defaults::core::node;
     use crate::recorded::{Functions, check};
+    use crate::special::features::prepare_node;
 
     #[test]
     fn answers_are_those_of_kube_apiserver() {
         check(include_str!("../../recorded/nodes.json"), |path| {
             Functions {
-                defaults: Some(node),
+                defaults: Some(|object| {
+                    node(object);
+                    prepare_node(object);
+                }),
                 create: validate_node,
                 update: Some(match path.ends_with("/status") {
                     true => validate_node_status_update,

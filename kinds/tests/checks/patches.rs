@@ -121,7 +121,8 @@ fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Optio
         (Shape::Map(item), Value::Object(members)) => {
             // Kubernetes can't merge lists in maps.
             let has_lists = matches!(item.shape, Shape::List(_)) && !members.is_empty();
-            if has_lists || members.keys().any(|key| key.starts_with('$')) {
+            let deletes = |(key, value): (&String, &Value)| key.starts_with('$') || value.is_null();
+            if has_lists || members.iter().any(deletes) {
                 return None;
             }
             let each = |value| is_own_merge_of_value(schema, &item.shape, value);

@@ -7,7 +7,7 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
-use super::create::SYSTEM_FIELDS;
+use super::create::{SYSTEM_FIELDS, deduplicate};
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
 use crate::api::managed_fields::{Application, FieldManager, keep_times};
 use crate::api::object::Object;
@@ -377,6 +377,10 @@ impl Updating<'_> {
             return Ok((object, Empties::default()));
         }
         let mut object = self.wanted(manager.definition, live)?;
+        if let UpdateSource::Replace(_) = self.source {
+            // Of patches, only when owners of fields are told (API-207).
+            deduplicate(&mut object, self.request.context);
+        }
         fill_in(&mut object, manager.definition);
         let empties = manager.definition.empties(&object);
         manager.update(Some(live), &mut object, &self.request.context.manager);

@@ -121,7 +121,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
     (
         "coordination.v1.Lease",
         Rules {
-            defaults: Some(defaults::core::lease),
+            prepare_create: Some(special::features::prepare_lease),
+            prepare_update: Some(special::features::prepare_lease_update),
             create: Some(validation::leases::validate_lease),
             update: Some(validation::leases::validate_lease_update),
             ..NONE
@@ -303,6 +304,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "storage.v1.CSIDriver",
         Rules {
             defaults: Some(defaults::storage::csidriver),
+            prepare_create: Some(special::features::prepare_csidriver),
+            prepare_update: Some(special::features::prepare_csidriver_update),
             create: Some(validation::storage::validate_csidriver),
             update: Some(validation::storage::validate_csidriver_update),
             ..NONE

@@ -160,6 +160,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "core.v1.Node",
         Rules {
             defaults: Some(defaults::core::node),
+            prepare_create: Some(special::features::prepare_node),
+            prepare_update: Some(special::features::prepare_node_update),
             create: Some(validation::nodes::validate_node),
             update: Some(validation::nodes::validate_node_update),
             status: Some(validation::nodes::validate_node_status_update),

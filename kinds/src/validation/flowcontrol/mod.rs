@@ -128,7 +128,7 @@ fn validate_conditions(object: &Object, faults: &mut Faults) {
             .and_then(Value::as_str)
             .unwrap_or_default();
         if seen.contains(&name) {
-            faults.push(kind.duplicate());
+            faults.push(kind.with_value(&name.into()).duplicate());
         }
         seen.push(name);
         if name.is_empty() {

@@ -152,7 +152,12 @@ pub fn validate_csinode_update(object: &Object, stored: &Object) -> Faults {
         for driver in drivers.list() {
             let is_same = |name: &str| old.get(name) == driver.get(name);
             if is_same("name") && !(is_same("nodeID") && is_same("topologyKeys")) {
-                let place = drivers.with_value(driver);
+                // It is compared, and shown, without how many volumes it takes.
+                let mut driver = driver.clone();
+                if let Some(members) = driver.as_object_mut() {
+                    members.remove("allocatable");
+                }
+                let place = drivers.with_value(&driver);
                 let type_name = "storage.v1.CSINodeDriver";
                 faults.push(invalid_struct(&place, type_name, "field is immutable"));
             }

@@ -5,6 +5,7 @@ use api::object::Object;
 use super::*;
 use crate::defaults::storage as defaults;
 use crate::recorded::{Functions, check};
+use crate::special::features::prepare_csidriver;
 use crate::special::volumes::prepare_claim;
 
 /// A claim that is filled in and has its sources in both forms. Its status stays.
@@ -56,7 +57,10 @@ fn answers_about_classes_are_those_of_kube_apiserver() {
             update: Some(validate_storageclass_update),
         },
         Some("csidrivers") => Functions {
-            defaults: Some(defaults::csidriver),
+            defaults: Some(|object| {
+                defaults::csidriver(object);
+                prepare_csidriver(object);
+            }),
             create: validate_csidriver,
             update: Some(validate_csidriver_update),
         },

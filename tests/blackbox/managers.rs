@@ -1,0 +1,399 @@
+//! Random writes of several field managers, of all built-in kinds and their status, and what
+//! kube-apiserver makes of them, managedFields included: applies, updates, JSON patches, merge
+//! patches and strategic merge patches (http.md 4). `tools/facts/managers.py` records them and
+//! says what the members of the steps mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::harness::{Call, Client, Daemon, Protocol};
+
+const SESSIONS: &[u8] = include_bytes!("../fixtures/managers.json.gz");
+
+/// Where the answers differ from kube-apiserver's: kind and path in an answer, each below a line
+/// with the reason. Where nothing differs any more, the line has to go.
+const GAPS: &str = include_str!("../fixtures/managers-gaps.txt");
+
+/// How many connections share the sessions.
+const CONNECTIONS: usize = 4;
+
+/// How many steps that differ are shown.
+const SHOWN: usize = 20;
+
+/// Kinds that kube-apiserver's own controllers write meanwhile: their status is not compared.
+const WATCHED: [&str; 2] = ["customresourcedefinitions", "apiservices"];
+
+fn sessions() -> Vec<Value> {
+    let mut text = String::new();
+    GzDecoder::new(SESSIONS).read_to_string(&mut text).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// Makes changes: a path and a value, or a path whose value goes.
+fn change(value: &mut Value, changes: &Value) {
+    for change in changes.as_array().unwrap() {
+        let path = change[0].as_array().unwrap();
+        let Some((last, path)) = path.split_last() else {
+            *value = change[1].clone();
+            continue;
+        };
+        let mut place = &mut *value;
+        for part in path {
+            place = member(place, part);
+        }
+        match (change.get(1), last.as_str()) {
+            (None, Some(name)) => _ = place.as_object_mut().unwrap().remove(name),
+            (Some(new), _) => *member(place, last) = new.clone(),
+            (None, None) => panic!("an item that goes: {change}"),
+        }
+    }
+}
+
+/// A member or an item, which is made if it is not there.
+fn member<'v>(value: &'v mut Value, part: &Value) -> &'v mut Value {
+    match part.as_u64() {
+        Some(place) => &mut value[place as usize],
+        None => {
+            if !value.is_object() {
+                *value = json!({});
+            }
+            &mut value[part.as_str().unwrap()]
+        }
+    }
+}
+
+/// Replaces the present time by a word.
+fn without_now(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let is_now = |moment: Timestamp| {
+                let passed = Timestamp::now().as_second() - moment.as_second();
+                passed.abs() < 3600
+            };
+            if text.ends_with('Z') && text.parse().is_ok_and(is_now) {
+                *text = "NOW".to_owned();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_now),
+        Value::Object(members) => members.values_mut().for_each(without_now),
+        _ => {}
+    }
+}
+
+/// Replaces the identifier of the object by a word.
+fn without_uid(value: &Value, uid: &str) -> Value {
+    let text = value.to_string();
+    let text = if uid.is_empty() {
+        text
+    } else {
+        text.replace(uid, "UID")
+    };
+    serde_json::from_str(&text).unwrap()
+}
+
+/// What is compared of an object, in the form in which the others were recorded: the entries of
+/// managedFields are members, named by what tells them apart. Of times, only that there is one.
+fn compared(mut found: Value, is_watched: bool) -> Value {
+    let uid = text(&found["metadata"], "uid").to_owned();
+    let metadata = found["metadata"].as_object_mut().unwrap();
+    metadata.remove("resourceVersion");
+    let mut entries = Map::new();
+    let list = metadata.remove("managedFields").unwrap_or_default();
+    for mut entry in list.as_array().cloned().unwrap_or_default() {
+        if is_watched && entry["subresource"] == "status" {
+            continue;
+        }
+        let name = format!(
+            "{} {} {} {}",
+            text(&entry, "manager"),
+            text(&entry, "operation"),
+            text(&entry, "subresource"),
+            text(&entry, "apiVersion")
+        );
+        for told in ["manager", "operation"] {
+            entry.as_object_mut().unwrap().remove(told);
+        }
+        if entry.get("time").is_some() {
+            entry["time"] = "a time".into();
+        }
+        entries.insert(name, entry);
+    }
+    metadata.insert("managedFields".to_owned(), Value::Object(entries));
+    if is_watched {
+        found.as_object_mut().unwrap().remove("status");
+    }
+    if found["kind"] == "CertificateSigningRequest" {
+        // Who asks is another one.
+        for name in ["username", "uid", "groups"] {
+            found["spec"].as_object_mut().unwrap().remove(name);
+        }
+    }
+    without_now(&mut found);
+    without_uid(&found, &uid)
+}
+
+/// What is compared of a refusal.
+fn compared_status(mut found: Value, uid: &str) -> Value {
+    let told = |value: &mut Value| {
+        let mut message = text(value, "message").to_owned();
+        // What an update of a pod changes is told by a difference of Go's structs.
+        // Whether Go tells an empty list from none depends on where it came from.
+        message = message.replace("[]", "null").replace("{}", "null");
+        message.truncate(message.find("\n@@").unwrap_or(message.len()));
+        let (object, end) = ("Invalid value: \"{\\\"apiVersion", "}\": ");
+        if let (Some(from), Some(to)) = (message.find(object), message.rfind(end)) {
+            message.replace_range(from..to + end.len(), "Invalid value: ...: ");
+        }
+        value["message"] = message.into();
+    };
+    told(&mut found);
+    let causes = found.pointer_mut("/details/causes");
+    if let Some(causes) = causes.and_then(Value::as_array_mut) {
+        causes.iter_mut().for_each(told);
+        // Conflicts and some faults are in the order of a map of Go.
+        causes.sort_by_key(|cause| {
+            ["field", "message", "reason"].map(|name| text(cause, name).to_owned())
+        });
+        if causes.len() > 1 {
+            let message = text(&found, "message").split(": [").next();
+            found["message"] = message.unwrap_or_default().into();
+        }
+    }
+    without_uid(&found, uid)
+}
+
+/// A session that is being played.
+struct Play<'p> {
+    client: &'p Client,
+    at: &'p str,
+    is_watched: bool,
+    /// The object as it was last seen.
+    last: Option<Value>,
+}
+
+impl Play<'_> {
+    /// The body of a step.
+    fn body(&self, step: &Value) -> Value {
+        let Some(edit) = step.get("edit") else {
+            return step["body"].clone();
+        };
+        let mut body = self.last.clone().unwrap_or_default();
+        let entries = body["metadata"]["managedFields"].take();
+        change(&mut body, edit);
+        let metadata = body["metadata"].as_object_mut().unwrap();
+        metadata.remove("managedFields");
+        let kept = |entries: &Value, name: &str| -> Value {
+            let entries = entries.as_array().into_iter().flatten();
+            let others = entries.filter(|entry| entry["manager"] != name);
+            others.cloned().collect()
+        };
+        let entries = match step.get("managed").and_then(Value::as_str) {
+            None if entries.is_null() => None,
+            None => Some(entries),
+            Some("gone") => None,
+            Some("empty") => Some(json!([])),
+            Some("reset") => Some(json!([{}])),
+            Some(name) => Some(kept(&entries, name)),
+        };
+        metadata.extend(entries.map(|entries| ("managedFields".to_owned(), entries)));
+        match step.get("version").and_then(Value::as_str) {
+            Some("gone") => _ = metadata.remove("resourceVersion"),
+            Some(_) => _ = metadata.insert("resourceVersion".to_owned(), "1".into()),
+            None => {}
+        }
+        body
+    }
+
+    /// Carries out a step. What is compared of the answer.
+    async fn step(&mut self, step: &Value) -> Value {
+        if step.get("edit").is_some() && self.last.is_none() {
+            return json!({ "code": "no object to edit" });
+        }
+        let body = self.body(step).to_string();
+        let call = Call::new(text(step, "verb"), text(step, "path"));
+        let call = call.header("user-agent", "managers/1");
+        let answer = self.client.call(call.body(text(step, "type"), body)).await;
+        let (code, found) = (answer.status.as_u16(), answer.json());
+        if code >= 300 {
+            let last = self.last.as_ref();
+            let uid = last.map_or("", |last| text(&last["metadata"], "uid"));
+            return json!({ "code": code, "status": compared_status(found, uid) });
+        }
+        let object = compared(found.clone(), self.is_watched);
+        let mut answer = json!({ "code": code, "object": object });
+        if !text(step, "path").contains("dryRun") {
+            if !self.is_watched {
+                let version = &found["metadata"]["resourceVersion"];
+                let before = self.last.as_ref();
+                let before = before.map(|last| &last["metadata"]["resourceVersion"]);
+                answer["moved"] = (before != Some(version)).into();
+            }
+            self.last = Some(found);
+        }
+        answer
+    }
+
+    /// Deletes the object.
+    async fn end(&self) {
+        let bare = json!({ "metadata": { "finalizers": null } });
+        self.client.call(Call::merge_patch(self.at, &bare)).await;
+        let path = format!("{}?gracePeriodSeconds=0", self.at);
+        self.client.call(Call::delete(&path)).await;
+    }
+}
+
+/// Where two answers differ: the paths, and both values.
+fn differing(wanted: &Value, got: &Value, path: &str, into: &mut BTreeMap<String, String>) {
+    match (wanted, got) {
+        (Value::Object(left), Value::Object(right)) => {
+            let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            for name in names {
+                let (left, right) = (left.get(name), right.get(name));
+                let (left, right) = (left.unwrap_or(&Value::Null), right.unwrap_or(&Value::Null));
+                differing(left, right, &format!("{path}.{name}"), into);
+            }
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            for (place, (left, right)) in left.iter().zip(right).enumerate() {
+                differing(left, right, &format!("{path}[{place}]"), into);
+            }
+        }
+        _ if wanted == got => {}
+        _ => {
+            let told = format!("wanted {wanted}\n        got    {got}");
+            into.insert(path.trim_start_matches('.').to_owned(), told);
+        }
+    }
+}
+
+/// What differs in a session.
+#[derive(Default)]
+struct Found {
+    /// The steps with a difference that is in no gap.
+    steps: Vec<String>,
+    /// The gaps that were met.
+    gaps: BTreeSet<&'static str>,
+    /// How many steps were compared.
+    count: usize,
+}
+
+async fn play(client: &Client, session: &Value, gaps: &[&'static str]) -> Found {
+    let kind = text(session, "kind");
+    let plural = kind.split('.').next().unwrap_or_default();
+    let mut play = Play {
+        client,
+        at: text(session, "at"),
+        is_watched: WATCHED.contains(&plural),
+        last: None,
+    };
+    let mut object = json!({});
+    let mut found = Found::default();
+    for (number, step) in session["steps"].as_array().unwrap().iter().enumerate() {
+        let mut wanted = step.clone();
+        let given = wanted.as_object_mut().unwrap();
+        given.retain(|name, _| matches!(&**name, "code" | "status" | "moved"));
+        if let Some(changes) = step.get("object") {
+            let mut changed = object.clone();
+            change(&mut changed, changes);
+            wanted["object"] = changed.clone();
+            if !text(step, "path").contains("dryRun") {
+                object = changed;
+            }
+        }
+        let got = play.step(step).await;
+        let mut differences = BTreeMap::new();
+        differing(&wanted, &got, "", &mut differences);
+        differences.retain(|path, _| {
+            let at = format!("{kind} {path}");
+            let known: Vec<&'static str> = gaps
+                .iter()
+                .filter(|gap| at.starts_with(**gap))
+                .copied()
+                .collect();
+            found.gaps.extend(&known);
+            known.is_empty()
+        });
+        found.count += 1;
+        if !differences.is_empty() {
+            let mut told = format!(
+                "{kind}, seed {}, step {number}: {} {} {}\n",
+                text(session, "seed"),
+                text(step, "verb"),
+                text(step, "path"),
+                text(step, "type")
+            );
+            for name in ["body", "edit", "managed", "version"] {
+                if let Some(part) = step.get(name) {
+                    let _ = writeln!(told, "    {name} {part}");
+                }
+            }
+            for (path, both) in differences {
+                let _ = writeln!(told, "      {path}:\n        {both}");
+            }
+            found.steps.push(told);
+        }
+    }
+    play.end().await;
+    found
+}
+
+/// API-151 to API-191.
+#[tokio::test]
+async fn writes_of_several_managers_are_answered_as_by_kube_apiserver() {
+    let daemon = Daemon::start().await;
+    let sessions = sessions();
+    let gaps: Vec<&str> = GAPS.lines().filter(|line| !line.starts_with('#')).collect();
+    // Sessions of one object follow each other.
+    let mut shares = vec![Vec::new(); CONNECTIONS];
+    for session in &sessions {
+        let sum: usize = text(session, "at").bytes().map(usize::from).sum();
+        shares[sum % CONNECTIONS].push(session);
+    }
+    let played = shares.iter().map(|share| {
+        let (daemon, gaps) = (&daemon, &gaps);
+        async move {
+            let client = daemon.target().client_over(Protocol::Http2);
+            let mut found = Found::default();
+            for session in share {
+                let Found { steps, gaps, count } = play(&client, session, gaps).await;
+                found.steps.extend(steps);
+                found.gaps.extend(gaps);
+                found.count += count;
+            }
+            found
+        }
+    });
+    let mut found = Found::default();
+    for Found { steps, gaps, count } in join_all(played).await {
+        found.steps.extend(steps);
+        found.gaps.extend(gaps);
+        found.count += count;
+    }
+    assert!(found.count > 2000, "{} steps", found.count);
+    let shown: Vec<&str> = found.steps.iter().map(String::as_str).take(SHOWN).collect();
+    assert!(
+        shown.is_empty(),
+        "{} of {} steps differ; the first ones:\n{}",
+        found.steps.len(),
+        found.count,
+        shown.join("\n")
+    );
+    let is_closed = |gap: &&&str| !found.gaps.contains(**gap);
+    let closed: Vec<&&str> = gaps.iter().filter(is_closed).collect();
+    assert!(
+        closed.is_empty(),
+        "gaps that are none any more: {closed:#?}"
+    );
+}
