@@ -6,9 +6,10 @@
 
 mod limits;
 mod missing;
+mod paths;
 mod strategic;
 
-use json_patch::PatchOperation;
+use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
 use crate::decode::{
@@ -225,6 +226,19 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
     if let Value::Object(members) = &mut item {
         // A missing value is null, as in Go.
         members.entry("value").or_insert(Value::Null);
+        let replaces = members.get("op").and_then(Value::as_str) == Some("replace");
+        for name in ["path", "from"] {
+            let Some(Value::String(path)) = members.get_mut(name) else {
+                continue;
+            };
+            match paths::as_pointer(path) {
+                Some(pointer) if pointer == *path => {}
+                Some(pointer) => *path = pointer.into_owned(),
+                // It is the whole object, which can be replaced.
+                None if path.is_empty() && replaces => {}
+                None => return Ok(None),
+            }
+        }
     }
     Ok(serde_json::from_value(item).ok())
 }
@@ -235,23 +249,41 @@ fn apply_operations(
 ) -> Result<Value, Box<Status>> {
     let mut limits = Limits::default();
     for operation in operations {
-        let carried_out = operation.as_ref().is_some_and(|operation| {
-            let missing = missing::instead(&document, operation);
-            let operation = match &missing {
-                Instead::Nothing => return true,
-                Instead::Of(other) => other,
-                Instead::Itself => operation,
-            };
-            limits.admit(&document, operation)
-                // A failed operation needs no undo, because the document is a copy that is
-                // discarded.
-                && json_patch::patch_unsafe(&mut document, std::slice::from_ref(operation)).is_ok()
-        });
+        let carried_out = operation
+            .as_ref()
+            .is_some_and(|operation| carry_out(operation, &mut document, &mut limits));
         if !carried_out {
             return Err(Box::new(Status::patch_failed()));
         }
     }
     Ok(document)
+}
+
+/// Carries out an operation, or answers that it fails. A failed operation needs no undo, because
+/// the document is a copy that is discarded.
+fn carry_out(operation: &PatchOperation, document: &mut Value, limits: &mut Limits) -> bool {
+    if let PatchOperation::Move(moved) = operation {
+        // Indexes of the place where it goes are counted without it.
+        let removal = paths::removal(document, &moved.from);
+        let Some(value) = document.pointer(removal.path().as_str()).cloned() else {
+            return false;
+        };
+        if !limits.admit_moved(&value) || !carry_out(&removal, document, limits) {
+            return false;
+        }
+        let path = moved.path.clone();
+        let addition = PatchOperation::Add(AddOperation { path, value });
+        return carry_out(&addition, document, limits);
+    }
+    let operation = paths::resolved(document, operation);
+    let missing = missing::instead(document, &operation);
+    let operation = match &missing {
+        Instead::Nothing => return true,
+        Instead::Of(other) => other,
+        Instead::Itself => &operation,
+    };
+    limits.admit(document, operation)
+        && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
 }
 
 /// Checks the result of a patch with these faults.

@@ -115,6 +115,112 @@ fn missing_members_are_null() {
     assert_eq!(added["data"]["k"], "");
 }
 
+/// API-160: paths and indexes are read as Kubernetes reads them.
+#[test]
+fn paths_are_read_as_in_kubernetes() {
+    let before = r#"{"metadata":{"finalizers":["a/a","a/b","a/c"]},"data":{"k":"1"}}"#;
+    let before: Value = serde_json::from_str(before).unwrap();
+    let items = |operation: &str| {
+        let operation = operation.replace('@', "/metadata/finalizers");
+        let Patch::Json(operations, _) =
+            parsed(PatchKind::Json, &format!("[{operation}]")).unwrap()
+        else {
+            unreachable!()
+        };
+        let patched = apply_operations(before.clone(), &operations).ok()?;
+        let items = patched["metadata"]["finalizers"].as_array().cloned();
+        let items = items.into_iter().flatten();
+        let mut items: Vec<String> = items
+            .map(|item| item.as_str().unwrap().replace("a/", ""))
+            .collect();
+        for (name, value) in patched["data"].as_object().unwrap() {
+            items.push(format!("{name}={}", value.as_str().unwrap_or_default()));
+        }
+        Some(items.join(" "))
+    };
+    let cases = [
+        (
+            r#"{"op":"add","path":"x/data/n","value":"2"}"#,
+            Some("a b c k=1 n=2"),
+        ),
+        (
+            r#"{"op":"copy","from":"x/data/k","path":"y/data/n"}"#,
+            Some("a b c k=1 n=1"),
+        ),
+        (r#"{"op":"add","path":"data","value":"2"}"#, None),
+        (r#"{"op":"add","path":"","value":{}}"#, None),
+        (
+            r#"{"op":"replace","path":"","value":{"data":{"n":"1"}}}"#,
+            Some("n=1"),
+        ),
+        (
+            r#"{"op":"add","path":"/data/a~2b","value":"2"}"#,
+            Some("a b c a~2b=2 k=1"),
+        ),
+        (
+            r#"{"op":"add","path":"/data/a~","value":"2"}"#,
+            Some("a b c a~=2 k=1"),
+        ),
+        (r#"{"op":"remove","path":"@/-1"}"#, Some("a b k=1")),
+        (r#"{"op":"remove","path":"@/-3"}"#, Some("b c k=1")),
+        (r#"{"op":"remove","path":"@/-4"}"#, None),
+        (r#"{"op":"remove","path":"@/01"}"#, Some("a c k=1")),
+        (r#"{"op":"remove","path":"@/-"}"#, None),
+        (
+            r#"{"op":"replace","path":"@/-1","value":"a/z"}"#,
+            Some("a b z k=1"),
+        ),
+        (
+            r#"{"op":"replace","path":"@/-0","value":"a/z"}"#,
+            Some("z b c k=1"),
+        ),
+        (
+            r#"{"op":"add","path":"@/-1","value":"a/z"}"#,
+            Some("a b c z k=1"),
+        ),
+        (
+            r#"{"op":"add","path":"@/-2","value":"a/z"}"#,
+            Some("a b z c k=1"),
+        ),
+        (
+            r#"{"op":"add","path":"@/-4","value":"a/z"}"#,
+            Some("z a b c k=1"),
+        ),
+        (r#"{"op":"add","path":"@/-5","value":"a/z"}"#, None),
+        (
+            r#"{"op":"add","path":"@/+1","value":"a/z"}"#,
+            Some("a z b c k=1"),
+        ),
+        (r#"{"op":"add","path":"@/4","value":"a/z"}"#, None),
+        (
+            r#"{"op":"test","path":"@/-1","value":"a/c"}"#,
+            Some("a b c k=1"),
+        ),
+        (r#"{"op":"test","path":"@/7","value":null}"#, None),
+        (
+            r#"{"op":"copy","from":"@/-1","path":"@/-1"}"#,
+            Some("a b c c k=1"),
+        ),
+        // The place is counted without the item.
+        (
+            r#"{"op":"move","from":"@/0","path":"@/-1"}"#,
+            Some("b c a k=1"),
+        ),
+        (
+            r#"{"op":"move","from":"@/-1","path":"@/0"}"#,
+            Some("c a b k=1"),
+        ),
+        (r#"{"op":"move","from":"/data","path":"/data/k"}"#, None),
+        (
+            r#"{"op":"move","from":"/data/k","path":"/data/k"}"#,
+            Some("a b c k=1"),
+        ),
+    ];
+    for (operation, wanted) in cases {
+        assert_eq!(items(operation).as_deref(), wanted, "{operation}");
+    }
+}
+
 /// API-160, API-162: bodies that are not patches.
 #[test]
 fn documents_that_are_no_patch_are_a_400() {
@@ -430,7 +536,7 @@ fn a_patch_touches_the_version_if_its_result_may_depend_on_it() {
             true,
         ),
         (r#""op":"move","from":"/metadata","path":"/data""#, true),
-        (r#""op":"copy","from":"","path":"/data""#, true),
+        (r#""op":"copy","from":"","path":"/data""#, false),
         (r#""op":"replace","path":"","value":{}"#, true),
     ] {
         let body = format!("[{{{operation}}}]");
