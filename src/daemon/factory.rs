@@ -2,7 +2,7 @@
 
 use crate::api::resource::ResourceDefinition;
 use crate::config::{Config, StorageMediaType};
-use crate::kinds::definitions::built_in;
+use crate::kinds::definitions::{built_in, reviews};
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::encryption::Encryption;
@@ -54,7 +54,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
 }
 
 /// Whether the configuration lets a resource be served (SF-48). The daemon itself needs namespaces.
-fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
+pub(super) fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
     row.is("", "namespaces")
         || config
             .runtime_config
@@ -64,8 +64,10 @@ fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
 /// The settings of kinds without effect, with a line for each.
 fn kind_warnings(config: &Config) -> Vec<String> {
     let rows = built_in();
+    let reviews = reviews();
     let is_known = |key: &&str| {
-        rows.iter().any(|row| {
+        let mut rows = rows.iter().map(|row| &**row).chain(&reviews);
+        rows.any(|row| {
             let version = row.api_version();
             let rest = key.strip_prefix(&*version);
             rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('/') == Some(&row.plural))

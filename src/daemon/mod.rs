@@ -33,10 +33,11 @@ use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers};
 use crate::registry::Registry;
 use crate::server::audit::Audit;
-use crate::server::auth::check_token_file;
+use crate::server::auth::{self, Authorizer, check_token_file};
 use crate::server::health::{self, Health};
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
+use crate::server::reviews;
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
 use crate::server::tls::Tls;
 use crate::server::version;
@@ -49,7 +50,7 @@ use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
-use factory::storage_plans;
+use factory::{is_served, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 pub use start_error::StartError;
@@ -110,7 +111,9 @@ impl Daemon {
             options::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
         )?;
+        let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
         let registry = assemble(&config, &plans, &actor_system);
+        add_reviews(&registry, &config, &credentials, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let namespaces = actor_system.cacher(NAMESPACES);
         let namespaces = namespaces.ok_or(StartError::NoNamespaces)?;
@@ -148,6 +151,7 @@ impl Daemon {
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             registry,
             authenticator: credentials.authenticator(),
+            authorizer,
             health: health.clone(),
             actor_system: actor_system.clone(),
             rewriter,
@@ -330,6 +334,17 @@ fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) 
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let root = Root::from(config.etcd_prefix.as_str());
     Registry::new(root, config.event_ttl.0, versions.collect())
+}
+
+/// Serves the reviews that the configuration lets be served.
+fn add_reviews(
+    registry: &Registry,
+    config: &Config,
+    credentials: &Credentials,
+    authorizer: &Arc<dyn Authorizer>,
+) {
+    let reviews = reviews::paths(&credentials.authenticator(), authorizer).into_iter();
+    registry.add_others(reviews.filter(|path| is_served(config, path.resource())));
 }
 
 /// The Cachers' specifications, for resources with a cache.

@@ -71,6 +71,7 @@ pub struct ServedResource {
 }
 
 /// One generation of the served resources.
+#[derive(Clone)]
 pub struct Catalog {
     /// Stored resources, in the order of [`order`].
     stores: Vec<Arc<RegistryStore>>,

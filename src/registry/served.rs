@@ -82,6 +82,17 @@ impl Registry {
             .send_modify(|current| *current = Arc::new(current.with_other(storage)));
     }
 
+    /// Adds several such paths in one generation.
+    pub fn add_others(&self, storages: impl IntoIterator<Item = Arc<dyn RestStorage>>) {
+        self.current.send_modify(|current| {
+            let mut next = Catalog::clone(current);
+            for storage in storages {
+                next = next.with_other(storage);
+            }
+            *current = Arc::new(next);
+        });
+    }
+
     /// Removes a version of a resource. Its watches without a cache end.
     pub fn remove(&self, group: &str, version: &str, plural: &str) {
         let before = self.current();

@@ -35,6 +35,7 @@ pub mod negotiation;
 pub mod openapi;
 pub mod request_info;
 pub mod respond;
+pub mod reviews;
 pub mod routes;
 pub mod service;
 #[cfg(test)]

@@ -53,6 +53,7 @@ mod refusals;
 mod replay;
 mod restart;
 mod retention;
+mod reviews;
 mod revocation;
 mod rolling;
 mod rollout;

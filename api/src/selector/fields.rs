@@ -104,6 +104,15 @@ pub(super) fn parse(
     Ok(requirements)
 }
 
+/// Whether a text has the form of a field selector.
+pub(super) fn is_selector(text: &str) -> bool {
+    let is_term = |term: &str| {
+        let split = split_term(term);
+        term.is_empty() || split.is_some_and(|(_, _, value)| unescape(value).is_ok())
+    };
+    split_terms(text).into_iter().all(is_term)
+}
+
 /// The terms between unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();

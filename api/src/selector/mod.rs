@@ -40,6 +40,16 @@ impl Selection {
         Ok(Selection::of(labels, fields))
     }
 
+    /// Whether a text is a label selector.
+    pub fn reads_labels(text: &str) -> bool {
+        labels::parse(text).is_ok()
+    }
+
+    /// Whether a text is a field selector, of whatever fields.
+    pub fn reads_fields(text: &str) -> bool {
+        fields::is_selector(text)
+    }
+
     /// Combines both selectors. Requirements are sorted, because their order has no meaning and
     /// equal selections must have the same identity.
     fn of(mut labels: Vec<LabelRequirement<'_>>, mut fields: Vec<FieldRequirement>) -> Selection {

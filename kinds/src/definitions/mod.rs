@@ -16,6 +16,8 @@ pub mod admissionregistration;
 pub mod apiextensions;
 pub mod apiregistration;
 pub mod apps;
+pub mod authentication;
+pub mod authorization;
 pub mod autoscaling;
 pub mod batch;
 pub mod certificates;
@@ -124,6 +126,26 @@ fn typed(object_type: &'static str, group: &str, plural: &str) -> ResourceDefini
     ResourceDefinition {
         object_type: crate::types::object_type(object_type),
         ..ResourceDefinition::named(group, version, kind, plural)
+    }
+}
+
+/// The resources of reviews, by group in the order of discovery. Their objects are not stored.
+pub fn reviews() -> [ResourceDefinition; 6] {
+    [
+        authentication::selfsubjectreviews(),
+        authentication::tokenreviews(),
+        authorization::localsubjectaccessreviews(),
+        authorization::selfsubjectaccessreviews(),
+        authorization::selfsubjectrulesreviews(),
+        authorization::subjectaccessreviews(),
+    ]
+}
+
+/// A resource whose objects are not stored.
+fn unstored(row: ResourceDefinition) -> ResourceDefinition {
+    ResourceDefinition {
+        verbs: Vec::new(),
+        ..row
     }
 }
 

@@ -35,11 +35,29 @@ pub fn validate_label_selector(
 ) {
     validate_labels(&selector.member("matchLabels"), faults);
     for requirement in selector.member("matchExpressions").items() {
-        validate_requirement(&requirement, allows_invalid_values, faults);
+        validate_operator(&requirement, false, faults);
+        validate_key(&requirement, faults);
+        if !allows_invalid_values {
+            validate_values(&requirement, faults);
+        }
     }
 }
 
-fn validate_requirement(requirement: &Field<'_>, allows_invalid_values: bool, faults: &mut Faults) {
+/// The faults of a requirement in a review of access. Newer clients may ask with operators that are
+/// unknown here. Keys and values of fields are of any form.
+pub fn validate_requirement_of_review(
+    requirement: &Field<'_>,
+    is_of_labels: bool,
+    faults: &mut Faults,
+) {
+    validate_operator(requirement, true, faults);
+    if is_of_labels {
+        validate_key(requirement, faults);
+        validate_values(requirement, faults);
+    }
+}
+
+fn validate_operator(requirement: &Field<'_>, allows_unknown: bool, faults: &mut Faults) {
     let operator = requirement.member("operator");
     let values = requirement.member("values");
     match operator.text() {
@@ -51,14 +69,18 @@ fn validate_requirement(requirement: &Field<'_>, allows_invalid_values: bool, fa
             values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
         ),
         "Exists" | "DoesNotExist" => {}
+        _ if allows_unknown => {}
         other => faults.push(operator.invalid_value(other, "not a valid selector operator")),
     }
+}
+
+fn validate_key(requirement: &Field<'_>, faults: &mut Faults) {
     let key = requirement.member("key");
     validate_label_name(key.text(), &key, faults);
-    if allows_invalid_values {
-        return;
-    }
-    for value in values.items() {
+}
+
+fn validate_values(requirement: &Field<'_>, faults: &mut Faults) {
+    for value in requirement.member("values").items() {
         let wrong = names::label_value(value.text()).into_iter();
         faults.extend(wrong.map(|message| value.invalid(message)));
     }

@@ -189,7 +189,10 @@ fn bad_key(error: KeyError) -> Box<Status> {
 }
 
 /// Sets the namespace of an object to that of its request (API-92, API-203).
-pub(in crate::registry) fn reconcile_namespace(
+///
+/// # Errors
+/// 400 if the object names another one.
+pub fn reconcile_namespace(
     object: &mut Object,
     definition: &ResourceDefinition,
     namespace: Option<&str>,

@@ -76,6 +76,40 @@ pub enum Decision {
 pub trait Authorizer: Send + Sync {
     /// The decision and its reason, which may be empty. The client sees the reason.
     fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>);
+
+    /// What this authorizer allows a user in a namespace, for reviews of rules (API-293).
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
+        Rules::default()
+    }
+}
+
+/// What a user may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// What the user may do with resources.
+    pub of_resources: Vec<ResourceRule>,
+    /// What the user may do with other paths.
+    pub of_paths: Vec<NonResourceRule>,
+}
+
+/// Verbs that are allowed on resources. A star stands for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceRule {
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// The groups of the resources.
+    pub api_groups: &'static [&'static str],
+    /// The resources.
+    pub resources: &'static [&'static str],
+}
+
+/// Verbs that are allowed on paths. A star at the end stands for what follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NonResourceRule {
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// The paths.
+    pub paths: Vec<&'static str>,
 }
 
 /// All authorizers, asked in order until one has an opinion.
@@ -99,6 +133,16 @@ impl Authorizer for Authorizers {
             }
         }
         (Decision::NoOpinion, reasons.join("\n").into())
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        let mut all = Rules::default();
+        for member in &self.0 {
+            let rules = member.rules_for(user, namespace);
+            all.of_resources.extend(rules.of_resources);
+            all.of_paths.extend(rules.of_paths);
+        }
+        all
     }
 }
 

@@ -1,10 +1,13 @@
 //! The default permissions of Kubernetes, before anything is granted (http.md 9.5):
-//! `system:masters` may do everything, others may read discovery, version and health.
+//! `system:masters` may do everything, others may read discovery, version and health, and ask what
+//! they may do.
 
 use std::borrow::Cow;
 
-use super::authorizer::{Attributes, Authorizer, Decision};
-use crate::api::user_info::{AUTHENTICATED, MASTERS, UNAUTHENTICATED};
+use super::authorizer::{
+    Attributes, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule, Rules,
+};
+use crate::api::user_info::{AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
 use crate::server::request_info::covers;
 
 /// Lets members of `system:masters` do everything (API-286).
@@ -12,9 +15,23 @@ pub struct PrivilegedGroup;
 
 impl Authorizer for PrivilegedGroup {
     fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
-        match attributes.user.is_in(MASTERS) {
-            true => (Decision::Allow, Cow::default()),
-            false => (Decision::NoOpinion, Cow::default()),
+        decide(attributes.user.is_in(MASTERS))
+    }
+
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+        if !user.is_in(MASTERS) {
+            return Rules::default();
+        }
+        Rules {
+            of_resources: vec![ResourceRule {
+                verbs: &["*"],
+                api_groups: &["*"],
+                resources: &["*"],
+            }],
+            of_paths: vec![NonResourceRule {
+                verbs: &["*"],
+                paths: vec!["*"],
+            }],
         }
     }
 }
@@ -47,10 +64,93 @@ impl Authorizer for DiscoveryPolicy {
                 true => is_known() || user.is_in(UNAUTHENTICATED),
                 false => is_known() && DISCOVERY.iter().any(|pattern| covers(pattern, path)),
             };
-        match is_allowed {
-            true => (Decision::Allow, Cow::default()),
-            false => (Decision::NoOpinion, Cow::default()),
+        decide(is_allowed)
+    }
+
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+        let mut paths = Vec::new();
+        if user.is_in(AUTHENTICATED) {
+            paths.extend(DISCOVERY);
         }
+        if user.is_in(AUTHENTICATED) || user.is_in(UNAUTHENTICATED) {
+            paths.extend(PUBLIC_INFO);
+        }
+        paths.sort_unstable();
+        let rule = NonResourceRule {
+            verbs: &["get"],
+            paths,
+        };
+        Rules {
+            of_resources: Vec::new(),
+            of_paths: Some(rule)
+                .filter(|rule| !rule.paths.is_empty())
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+/// What `system:basic-user` lets all known users create: reviews about themselves.
+const OWN_REVIEWS: [ResourceRule; 2] = [
+    ResourceRule {
+        verbs: &["create"],
+        api_groups: &["authorization.k8s.io"],
+        resources: &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+    ResourceRule {
+        verbs: &["create"],
+        api_groups: &["authentication.k8s.io"],
+        resources: &["selfsubjectreviews"],
+    },
+];
+
+/// Lets users ask who they are and what they may do, as the bootstrap role `system:basic-user`.
+pub struct BasicUserPolicy;
+
+impl Authorizer for BasicUserPolicy {
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+        let Attributes {
+            verb,
+            api_group,
+            resource,
+            ..
+        } = attributes;
+        let covers = |rule: &ResourceRule| {
+            rule.verbs.contains(verb)
+                && rule.api_groups.contains(api_group)
+                && rule.resources.contains(resource)
+        };
+        decide(
+            attributes.is_resource_request
+                && attributes.subresource.is_empty()
+                && attributes.user.is_in(AUTHENTICATED)
+                && OWN_REVIEWS.iter().any(covers),
+        )
+    }
+
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+        let is_known = user.is_in(AUTHENTICATED);
+        let rules = OWN_REVIEWS.into_iter().filter(|_| is_known);
+        Rules {
+            of_resources: rules.collect(),
+            of_paths: Vec::new(),
+        }
+    }
+}
+
+/// The default permissions, in the order in which they are asked.
+pub fn bootstrap() -> Authorizers {
+    Authorizers::new(vec![
+        Box::new(PrivilegedGroup),
+        Box::new(BasicUserPolicy),
+        Box::new(DiscoveryPolicy),
+    ])
+}
+
+fn decide(is_allowed: bool) -> (Decision, Cow<'static, str>) {
+    match is_allowed {
+        true => (Decision::Allow, Cow::default()),
+        false => (Decision::NoOpinion, Cow::default()),
     }
 }
 
@@ -65,7 +165,6 @@ mod tests {
 
     use super::*;
     use crate::api::options::Query;
-    use crate::api::user_info::UserInfo;
     use crate::server::request_info::RequestInfo;
 
     fn decided(

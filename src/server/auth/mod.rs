@@ -9,7 +9,8 @@
 //! user may do. One generated token belongs to the admin, the tokens of a file belong to the users
 //! listed there, a client certificate belongs to the user that it names, and a request without
 //! credentials belongs to `system:anonymous`. Members of
-//! `system:masters` may do everything. All others may read discovery and health.
+//! `system:masters` may do everything. All others may read discovery and health,
+//! and ask what they may do.
 
 mod access;
 mod admin;
@@ -27,8 +28,12 @@ pub use admin::{
     read_kubeconfig, read_token, replace_token, write_kubeconfig,
 };
 pub use authenticator::{Authenticated, Authenticator, Authenticators, Credentials, Unauthorized};
-pub use authorizer::{Attributes, Authorizer, Authorizers, Decision};
-pub use bootstrap_policy::{DiscoveryPolicy, PrivilegedGroup, is_public};
+pub use authorizer::{
+    Attributes, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule, Rules,
+};
+pub use bootstrap_policy::{
+    BasicUserPolicy, DiscoveryPolicy, PrivilegedGroup, bootstrap, is_public,
+};
 pub use client_certificates::{ClientCertificates, PeerCertificates};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens, Token};

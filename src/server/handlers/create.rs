@@ -16,7 +16,11 @@ pub(super) async fn create(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let form = scope.object_form(Offer::Objects)?;
+    let offer = match target.storage.getter() {
+        Some(_) => Offer::Objects,
+        None => Offer::CreatedOnly,
+    };
+    let form = scope.object_form(offer)?;
     let document = scope.document(body).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
     let is_large = document.is_large();

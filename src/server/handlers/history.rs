@@ -33,7 +33,7 @@ pub async fn history(scope: &RequestScope<'_>, path: &str) -> Answered {
     let info = RequestInfo::parse(&Method::GET, path, false, "").map_err(|_| no_object())?;
     let query = Query::default();
     let attributes = Attributes::of(&scope.context.user, &info, &query);
-    authorization::authorize(&scope.server.authorizer, &attributes)?;
+    authorization::authorize(&*scope.server.authorizer, &attributes)?;
     let route = routes::route(&Method::GET, &info, &scope.generation.catalog);
     let Ok(Route::Resource(target)) = route else {
         return Err(no_object());

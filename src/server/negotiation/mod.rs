@@ -28,6 +28,8 @@ pub enum Offer {
     Plain,
     /// Objects, which can also be Tables or metadata.
     Objects,
+    /// Objects that can only be created, such as reviews. They have no Tables.
+    CreatedOnly,
     /// Lists, with the conversions of objects.
     Lists,
     /// Event streams: JSON and protobuf, with the conversions of objects.
@@ -206,7 +208,13 @@ impl<'h> Clause<'h> {
             (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList", "v2") => {
                 Some(Conversion::AggregatedDiscovery)
             }
-            (Offer::Objects | Offer::Lists | Offer::Watch, "meta.k8s.io", kind, version) => {
+            (Offer::CreatedOnly, _, "Table", _) => None,
+            (
+                Offer::Objects | Offer::CreatedOnly | Offer::Lists | Offer::Watch,
+                "meta.k8s.io",
+                kind,
+                version,
+            ) => {
                 let version = match version {
                     "v1" => MetaVersion::V1,
                     "v1beta1" => MetaVersion::V1Beta1,

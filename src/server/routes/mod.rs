@@ -207,7 +207,7 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
     } = info;
     let storage = catalog
         .endpoint(group, version, resource, subresource)
-        .filter(|storage| is_reachable(info, &***storage))
+        .filter(|storage| is_reachable(info, &***storage) && exists(info, &***storage))
         .ok_or(Miss::Resource)?;
     let verb = verb(method, info, &**storage).ok_or(Miss::Method)?;
     // A path for all namespaces can be read but not written (API-10).
@@ -240,6 +240,26 @@ fn is_reachable(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
         && (is_namespaced || !info.is_below_namespace)
         && !names_one_without_namespace
         && !is_watched_part
+}
+
+/// Whether any method is served on paths of this form.
+fn exists(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
+    if storage.connecter().is_some() {
+        return true;
+    }
+    let is_everywhere = storage.resource().is_namespaced() && !info.is_below_namespace;
+    match info.is_named {
+        true => {
+            storage.named_creater().is_some()
+                || [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete]
+                    .into_iter()
+                    .any(|verb| storage.serves(verb))
+        }
+        false if is_everywhere => storage.lister().is_some(),
+        false => [Verb::List, Verb::Create, Verb::DeleteCollection]
+            .into_iter()
+            .any(|verb| storage.serves(verb)),
+    }
 }
 
 /// The verb of the request, if it is supported.

@@ -9,9 +9,7 @@ use crate::config::AccessLogMode;
 use crate::registry::Registry;
 use crate::server::access_log::AccessLog;
 use crate::server::audit::Audit;
-use crate::server::auth::{
-    AdminError, Authenticators, Authorizers, DiscoveryPolicy, PrivilegedGroup, RefusedLogins,
-};
+use crate::server::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::server::body_budget::BodyBudget;
 use crate::server::encoding::CompressedRuns;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
@@ -60,7 +58,7 @@ pub struct ApiServer {
     /// The measurements and the metrics page.
     pub measures: Measures,
     /// Decides what users may do.
-    pub(in crate::server) authorizer: Authorizers,
+    pub(in crate::server) authorizer: Arc<dyn Authorizer>,
     pub(in crate::server) bodies: BodyBudget,
     pub(in crate::server) large_requests: LargeRequests,
     pub(in crate::server) refused_logins: RefusedLogins,
@@ -77,6 +75,8 @@ pub struct ApiServerConfig {
     pub registry: Registry,
     /// Authenticates users.
     pub authenticator: Arc<Authenticators>,
+    /// Decides what users may do.
+    pub authorizer: Arc<dyn Authorizer>,
     /// Health checks.
     pub health: Arc<Health>,
     /// The actors.
@@ -124,10 +124,7 @@ impl ApiServer {
             )
             .with_lines(parts.metrics_lines),
             authenticator: parts.authenticator,
-            authorizer: Authorizers::new(vec![
-                Box::new(PrivilegedGroup),
-                Box::new(DiscoveryPolicy),
-            ]),
+            authorizer: parts.authorizer,
             health: parts.health,
             actor_system: parts.actor_system,
             rewriter: Arc::new(parts.rewriter),

@@ -169,7 +169,7 @@ impl Service {
         let requester = self.requester(parts, (info, &query), record)?;
         let counted = self.admitted(info, &requester.user)?;
         let attributes = Attributes::of(&requester.user, info, &query);
-        let authorized = authorization::authorize(&server.authorizer, &attributes);
+        let authorized = authorization::authorize(&*server.authorizer, &attributes);
         record.authorized(authorized.is_ok());
         self.thread.requests.authorized(authorized.is_ok());
         authorized?;
@@ -220,7 +220,7 @@ impl Service {
         let Authenticated { user, access } = authenticated?;
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
-        let other = impersonation::impersonated(&parts.headers, &attributes, authorizer)?;
+        let other = impersonation::impersonated(&parts.headers, &attributes, &**authorizer)?;
         if let Some(UserInfo { name, .. }) = &other {
             let audit_id = &record.audit_id;
             tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");

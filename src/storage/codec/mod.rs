@@ -260,7 +260,7 @@ impl Codec {
         let at = self.head.len();
         // `{"resourceVersion":"7",}` would be invalid JSON. Every stored object has a name, so
         // bytes with empty metadata are no object.
-        if value.get(at) == Some(&b'}') {
+        if value.get(at) == Some(&b'}') && revision != Revision::ZERO {
             return None;
         }
         let member = match revision {

@@ -184,6 +184,7 @@ scenarios! {
     patch_merge "patch-merge",
     patch_rules "patch-rules",
     resize "resize",
+    reviews "reviews",
     scale "scale",
     scale_owners "scale-owners",
     scale_refusals "scale-refusals",

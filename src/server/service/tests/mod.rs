@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::AccessLogMode;
-use crate::server::auth::{Authenticators, Revocations, StaticTokens, Token};
+use crate::server::auth::{self, Authenticators, Revocations, StaticTokens, Token};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
@@ -42,6 +42,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let admin = Token::new("secret").expect("a token");
     let tokens = StaticTokens::new(admin, revocations.clone());
     let server = ApiServer::new(ApiServerConfig {
+        authorizer: Arc::new(auth::bootstrap()),
         registry: stored.registry,
         authenticator: Arc::new(Authenticators::new(vec![Arc::new(tokens)], revocations)),
         health: Arc::new(health),

@@ -1,0 +1,24 @@
+//! `authentication.k8s.io/v1`. Nothing of it is stored.
+
+use super::{cluster, unstored};
+use api::resource::ResourceDefinition;
+
+const GROUP: &str = "authentication.k8s.io";
+
+/// Reviews of bearer tokens (API-295).
+pub fn tokenreviews() -> ResourceDefinition {
+    unstored(cluster(
+        "authentication.v1.TokenReview",
+        GROUP,
+        "tokenreviews",
+    ))
+}
+
+/// Reviews of who is asking (API-294).
+pub fn selfsubjectreviews() -> ResourceDefinition {
+    unstored(cluster(
+        "authentication.v1.SelfSubjectReview",
+        GROUP,
+        "selfsubjectreviews",
+    ))
+}

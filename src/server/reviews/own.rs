@@ -1,0 +1,25 @@
+//! Who is asking (API-294).
+
+use serde_json::json;
+
+use super::{Review, user_info};
+use crate::api::object::{Object, whole_seconds};
+use crate::api::status::Status;
+use crate::api::user_info::UserInfo;
+use crate::clock;
+
+/// Tells users who they are. Nothing of the body counts.
+pub(super) struct SelfSubjectReview;
+
+impl Review for SelfSubjectReview {
+    fn answer(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
+        review.set_managed_fields(None);
+        let now = whole_seconds(clock::now());
+        review
+            .0
+            .insert("metadata".to_owned(), json!({"creationTimestamp": now}));
+        let status = json!({"userInfo": user_info(asking)});
+        review.0.insert("status".to_owned(), status);
+        Ok(())
+    }
+}
