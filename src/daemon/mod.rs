@@ -111,9 +111,8 @@ impl Daemon {
             options::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
         )?;
-        let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
         let registry = assemble(&config, &plans, &actor_system);
-        add_reviews(&registry, &config, &credentials, &authorizer);
+        let authorizer = add_reviews(&registry, &config, &credentials);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let namespaces = actor_system.cacher(NAMESPACES);
         let namespaces = namespaces.ok_or(StartError::NoNamespaces)?;
@@ -165,9 +164,7 @@ impl Daemon {
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
-        let metrics_address = metrics_listener
-            .as_ref()
-            .map(MetricsListener::local_address);
+        let metrics_address = metrics_listener.as_ref().map(|one| one.local_address());
         background.extend(metrics_listener.map(|listener| serve_metrics(listener, &api_server)));
         let running = server
             .serve(credentials.server_config(), move |thread| {
@@ -336,15 +333,16 @@ fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) 
     Registry::new(root, config.event_ttl.0, versions.collect())
 }
 
-/// Serves the reviews that the configuration lets be served.
+/// The permissions of users, of which the served reviews tell.
 fn add_reviews(
     registry: &Registry,
     config: &Config,
     credentials: &Credentials,
-    authorizer: &Arc<dyn Authorizer>,
-) {
-    let reviews = reviews::paths(&credentials.authenticator(), authorizer).into_iter();
+) -> Arc<dyn Authorizer> {
+    let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
+    let reviews = reviews::paths(&credentials.authenticator(), &authorizer).into_iter();
     registry.add_others(reviews.filter(|path| is_served(config, path.resource())));
+    authorizer
 }
 
 /// The Cachers' specifications, for resources with a cache.
