@@ -9,6 +9,7 @@
 
 mod check;
 mod connections;
+mod controllers;
 mod feature_gates;
 mod file;
 mod refusal;
@@ -18,6 +19,7 @@ mod storage;
 mod values;
 
 pub use connections::ConnectionLimit;
+pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};
 pub use refusal::{ConfigError, printable};
 pub use runtime_config::RuntimeConfig;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::connections::ConnectionLimit;
+use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
 use super::runtime_config::RuntimeConfig;
 use super::storage::{
@@ -292,6 +293,23 @@ settings! {
         /// start.
         /// [default: none]
         feature_gates: FeatureGates ["GATES"] = FeatureGates::default();
+    }
+
+    "Controllers" {
+        /// Controllers that run in the daemon, in the notation of kube-controller-manager: * is all
+        /// of them, a name switches one on, -name off. Without * only those run that are named.
+        /// There are namespace-controller, which empties deleted namespaces, and
+        /// garbage-collector-controller, which deletes objects without owners. Switch them off
+        /// where a kube-controller-manager does their work: *,-namespace,-garbage-collector.
+        /// [default: *]
+        controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
+
+        /// Whether deletions with propagationPolicy Foreground or Orphan wait for a garbage
+        /// collector: that of the daemon, or of a kube-controller-manager. Set to false, all are
+        /// like Background, and no collector runs.
+        /// [default: true]
+        enable_garbage_collector: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
     }
 
     "Watch cache" {

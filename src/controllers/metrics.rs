@@ -67,7 +67,24 @@ impl QueueMetrics {
     }
 }
 
+/// Sets what the garbage collector keeps in memory.
+pub(super) fn collector_size(size: (usize, usize)) {
+    gauge!(NODES).set(size.0 as f64);
+    gauge!(OWNERS).set(size.1 as f64);
+}
+
+const NODES: &str = "taffrail_garbage_collector_objects";
+const OWNERS: &str = "taffrail_garbage_collector_owners";
+
 pub(super) fn describe() {
+    describe_gauge!(
+        NODES,
+        "Objects that the garbage collector knows: those that have owners or wait for dependents"
+    );
+    describe_gauge!(
+        OWNERS,
+        "Owners that objects name, as the garbage collector knows them"
+    );
     describe_counter!("workqueue_adds_total", "Items that were queued");
     describe_counter!("workqueue_retries_total", "Items that are tried again");
     describe_gauge!("workqueue_depth", "Items that wait");

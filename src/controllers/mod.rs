@@ -1,10 +1,10 @@
 //! Controllers for a store without a controller manager (API-225, API-262).
 //!
-//! This folder owns the emptying of deleted namespaces, the creation of the system namespaces and
-//! the election of the daemon that does both. Snapshots of the namespaces' cache enter, requests to
-//! the registry leave. The task keeps no state that the cache can't show again, so it may stop or
-//! fail at any point. Only one of several daemons on a store works at a time ([`Sharing`]). This
-//! folder must not know HTTP or storage engines.
+//! This folder owns the emptying of deleted namespaces, the creation of the system namespaces, the
+//! collection of objects without owners, and the election of the daemon that does it. Snapshots and
+//! events of watch caches enter, requests to the registry leave. The tasks keep no state that the
+//! caches can't show again, so they may stop or fail at any point. Only one of several daemons on a
+//! store works at a time ([`Sharing`]). This folder must not know HTTP or storage engines.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::registry::Registry;
 
+mod garbage_collector;
 mod leader_election;
 mod leader_elector;
 mod metrics;
@@ -23,7 +24,10 @@ mod namespaced_resources_deleter;
 mod system_namespaces;
 mod work_queue;
 
+pub use garbage_collector::Caches;
+use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
+use namespace_controller::NamespaceController;
 pub use system_namespaces::ensure_system_namespaces;
 
 /// Gives every metric of this module its unit and help text.
@@ -54,20 +58,31 @@ pub enum Sharing {
 /// all daemons know of the deletion and create nothing in the namespace.
 const HEARD_BY_ALL_AFTER: Duration = Duration::from_secs(5);
 
+/// What the controllers work with, and which of them run.
+#[derive(Clone)]
+pub struct Setup {
+    /// The resources.
+    pub registry: Registry,
+    /// The cache of the namespaces in the registry.
+    pub namespaces: CacherHandle,
+    /// The caches of the other resources.
+    pub caches: Caches,
+    /// Whether deleted namespaces are emptied here. The system namespaces are created in any case.
+    pub empties_namespaces: bool,
+    /// Whether objects without owners are deleted here.
+    pub collects_garbage: bool,
+}
+
 impl Controllers {
-    /// Starts the task on the calling thread's runtime. `namespaces` is the cache of the
-    /// namespaces in the registry.
-    pub fn start(registry: Registry, namespaces: CacherHandle, sharing: Sharing) -> Controllers {
+    /// Starts the tasks on the calling thread's runtime.
+    pub fn start(setup: Setup, sharing: Sharing) -> Controllers {
         let (stop, stopped) = watch::channel(false);
         let supervisor = match sharing {
-            Sharing::Alone => {
-                tokio::spawn(supervise(registry, namespaces, Duration::ZERO, stopped))
-            }
+            Sharing::Alone => tokio::spawn(run_all(setup, Duration::ZERO, stopped)),
             Sharing::WithOthers { identity } => {
-                let electing = registry.clone();
+                let electing = setup.registry.clone();
                 let work = move |stopped| {
-                    let (registry, namespaces) = (registry.clone(), namespaces.clone());
-                    tokio::spawn(supervise(registry, namespaces, HEARD_BY_ALL_AFTER, stopped))
+                    tokio::spawn(run_all(setup.clone(), HEARD_BY_ALL_AFTER, stopped))
                 };
                 let elector = LeaderElector::new(electing, identity, Box::new(work));
                 tokio::spawn(elector.run(stopped))
@@ -76,7 +91,7 @@ impl Controllers {
         Controllers { stop, supervisor }
     }
 
-    /// Stops the task after its current step.
+    /// Stops the tasks after their current step.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.supervisor.await {
@@ -85,27 +100,47 @@ impl Controllers {
     }
 }
 
-/// Restarts the controller when it fails, until it is stopped.
+/// Runs the controllers until they are stopped.
+async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) {
+    let namespaces = || {
+        let controller = NamespaceController::new(
+            setup.registry.clone(),
+            setup.namespaces.clone(),
+            setup.empties_namespaces.then_some(grace),
+            stopped.clone(),
+        );
+        tokio::spawn(controller.run())
+    };
+    let collector = || {
+        let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
+        let collector = GarbageCollector::new(registry, caches, stopped.clone());
+        tokio::spawn(collector.run())
+    };
+    let collecting = async {
+        if setup.collects_garbage {
+            supervise("the garbage collector", collector, stopped.clone()).await;
+        }
+    };
+    tokio::join!(
+        supervise("the namespace controller", namespaces, stopped.clone()),
+        collecting
+    );
+}
+
+/// Restarts a controller when it fails, until it is stopped.
 async fn supervise(
-    registry: Registry,
-    namespaces: CacherHandle,
-    grace: Duration,
+    name: &str,
+    start: impl Fn() -> JoinHandle<()>,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
-        let controller = namespace_controller::NamespaceController::new(
-            registry.clone(),
-            namespaces.clone(),
-            grace,
-            stopped.clone(),
-        );
-        let failure = match tokio::spawn(controller.run()).await {
+        let failure = match start().await {
             Ok(()) => return,
             Err(failure) => failure,
         };
         let wait = backoff.failed(random_unit());
-        tracing::error!(%failure, ?wait, "the namespace controller failed and is started again");
+        tracing::error!(%failure, ?wait, "{name} failed and is started again");
         if tokio::time::timeout(wait, stopped.wait_for(|stopped| *stopped))
             .await
             .is_ok()

@@ -36,6 +36,8 @@ pub(super) struct NamespaceController {
     registry: Registry,
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
+    /// Whether deleted namespaces are emptied.
+    empties: bool,
     schedule: WorkQueue,
     /// Namespaces that are being emptied.
     work: FuturesUnordered<BoxFuture<'static, (String, Outcome)>>,
@@ -60,17 +62,20 @@ struct Waiting {
 }
 
 impl NamespaceController {
+    /// A controller that empties namespaces this long after their deletion, or never if another
+    /// one does.
     pub(super) fn new(
         registry: Registry,
         namespaces: CacherHandle,
-        grace: Duration,
+        grace: Option<Duration>,
         stopped: watch::Receiver<bool>,
     ) -> NamespaceController {
         NamespaceController {
             registry,
             namespaces,
             stopped,
-            schedule: WorkQueue::new(grace),
+            empties: grace.is_some(),
+            schedule: WorkQueue::new(grace.unwrap_or_default()),
             work: FuturesUnordered::new(),
             waiting: VecDeque::new(),
             metrics: QueueMetrics::new("namespace"),
@@ -138,7 +143,7 @@ impl NamespaceController {
             if SYSTEM_NAMESPACES.contains(&namespace.attributes().name()) {
                 missing = missing.saturating_sub(1);
             }
-            if is_terminating(namespace) {
+            if self.empties && is_terminating(namespace) {
                 let uid = uid_of(namespace);
                 if self.schedule.is_due(&uid, Instant::now()) {
                     self.schedule.begun(&uid);

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
-use super::{Controllers, Sharing, ensure_system_namespaces};
+use super::{Controllers, Setup, Sharing, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
 use crate::kinds::special::SYSTEM_NAMESPACES;
+use crate::registry::deletion::Collector;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
 use crate::registry::tests::hooked::Hooked;
 use crate::registry::{NamespacedName, Registry};
@@ -208,7 +209,7 @@ async fn a_namespace_is_not_worked_on_for_ever() {
 }
 
 /// A fixture behind caches, as in the daemon.
-fn cached_fixture() -> (Fixture, ActorSystem) {
+pub(super) fn cached_fixture() -> (Fixture, ActorSystem) {
     hooked_fixture(|storage| storage)
 }
 
@@ -232,8 +233,26 @@ fn hooked_fixture(hook: impl Fn(ResourceStorage) -> ResourceStorage) -> (Fixture
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(&actor_system));
     let storages = versions.map(|(row, storages)| (row, hook(storages)));
-    fixture.registry = Registry::new(ROOT, Duration::ZERO, storages.collect());
+    fixture.registry = Registry::new(ROOT, Duration::ZERO, Collector::Running, storages.collect());
     (fixture, actor_system)
+}
+
+/// All controllers over these caches.
+pub(super) fn started(
+    fixture: &Fixture,
+    actor_system: &ActorSystem,
+    sharing: Sharing,
+) -> Controllers {
+    let namespaces = actor_system.cacher("namespaces").expect("it is cached");
+    let caches = actor_system.clone();
+    let setup = Setup {
+        registry: fixture.registry.clone(),
+        namespaces,
+        caches: Arc::new(move |resource| caches.cacher(resource)),
+        empties_namespaces: true,
+        collects_garbage: true,
+    };
+    Controllers::start(setup, sharing)
 }
 
 /// Waits until a read of the namespace answers with this code.
@@ -255,8 +274,7 @@ fn the_namespace_controller_follows_the_namespaces() {
     actix_rt::System::new().block_on(async {
         let (fixture, actor_system) = cached_fixture();
         actor_system.all_ready().await;
-        let namespaces = actor_system.cacher("namespaces").expect("it is cached");
-        let controllers = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let controllers = started(&fixture, &actor_system, Sharing::Alone);
         for name in SYSTEM_NAMESPACES {
             until_namespace_answers(&fixture, name, 200).await;
         }
@@ -337,10 +355,9 @@ fn of_several_daemons_one_runs_the_controllers_at_a_time() {
         let (fixture, actor_system) = cached_fixture();
         actor_system.all_ready().await;
         let start = |name: &str| {
-            let namespaces = actor_system.cacher("namespaces").expect("it is cached");
             let identity = name.to_owned();
             let sharing = Sharing::WithOthers { identity };
-            Controllers::start(fixture.registry.clone(), namespaces, sharing)
+            started(&fixture, &actor_system, sharing)
         };
         // The store is empty, so the namespace of the lease is created first.
         let (a, b) = (start("a"), start("b"));
@@ -383,8 +400,7 @@ fn a_namespace_that_takes_long_holds_up_no_other() {
     actix_rt::System::new().block_on(async {
         let (fixture, actor_system) = hooked_fixture(hang);
         actor_system.all_ready().await;
-        let namespaces = actor_system.cacher("namespaces").expect("it is cached");
-        let controllers = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let controllers = started(&fixture, &actor_system, Sharing::Alone);
         for name in ["slow", "slower", "late"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
             let created = fixture.create("namespaces", None, &body).await;
@@ -407,8 +423,7 @@ fn nothing_is_left_of_what_is_created_during_a_deletion() {
     actix_rt::System::new().block_on(async {
         let (fixture, actor_system) = cached_fixture();
         actor_system.all_ready().await;
-        let namespaces = actor_system.cacher("namespaces").expect("it is cached");
-        let controllers = Controllers::start(fixture.registry.clone(), namespaces, Sharing::Alone);
+        let controllers = started(&fixture, &actor_system, Sharing::Alone);
         for round in 0..20 {
             let namespace = format!("n{round}");
             let body = format!(r#"{{"metadata":{{"name":"{namespace}"}}}}"#);

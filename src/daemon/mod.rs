@@ -32,6 +32,7 @@ use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend};
 use crate::controllers::{self, Controllers};
 use crate::registry::Registry;
+use crate::registry::deletion::Collector;
 use crate::server::audit::Audit;
 use crate::server::auth::{self, Authorizer, check_token_file};
 use crate::server::health::{self, Health};
@@ -114,9 +115,8 @@ impl Daemon {
         let registry = assemble(&config, &plans, &actor_system);
         let authorizer = add_reviews(&registry, &config, &credentials);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
-        let namespaces = actor_system.cacher(NAMESPACES);
-        let namespaces = namespaces.ok_or(StartError::NoNamespaces)?;
-        let controllers = Controllers::start(registry.clone(), namespaces, sharing);
+        let setup = options::controllers(&config, &registry, &actor_system)?;
+        let controllers = Controllers::start(setup, sharing);
 
         describe_metrics();
         let start = readiness::Start {
@@ -330,7 +330,11 @@ fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) 
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let root = Root::from(config.etcd_prefix.as_str());
-    Registry::new(root, config.event_ttl.0, versions.collect())
+    let collector = match config.enable_garbage_collector.0 {
+        true => Collector::Running,
+        false => Collector::Absent,
+    };
+    Registry::new(root, config.event_ttl.0, collector, versions.collect())
 }
 
 /// The permissions of users, of which the served reviews tell.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use actors::engine::{Engine, Retention};
 use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
-use actors::supervisor::{ActorSystemConfig, StoreSpec};
+use actors::supervisor::{ActorSystem, ActorSystemConfig, StoreSpec};
 use actors::watchdog::Watchdog;
 
-use crate::config::Config;
+use super::{NAMESPACES, StartError};
+use crate::config::{Config, ControllerName};
+use crate::controllers::Setup;
 use crate::registry::Registry;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::storage::factory::Engines;
@@ -57,6 +59,36 @@ fn data_threads(set: usize, cores: usize) -> usize {
         0 => (cores / 4).clamp(1, 4),
         set => set,
     }
+}
+
+/// Which controllers run, and what they work with.
+///
+/// # Errors
+/// [`StartError::NoNamespaces`]
+pub(super) fn controllers(
+    config: &Config,
+    registry: &Registry,
+    actor_system: &ActorSystem,
+) -> Result<Setup, StartError> {
+    let namespaces = actor_system.cacher(NAMESPACES);
+    let runs = |name| config.controllers.runs(name);
+    let caches = actor_system.clone();
+    let setup = Setup {
+        registry: registry.clone(),
+        namespaces: namespaces.ok_or(StartError::NoNamespaces)?,
+        caches: Arc::new(move |resource| caches.cacher(resource)),
+        empties_namespaces: runs(ControllerName::Namespace),
+        collects_garbage: config.enable_garbage_collector.0
+            && runs(ControllerName::GarbageCollector),
+    };
+    if !setup.empties_namespaces || !setup.collects_garbage {
+        tracing::info!(
+            namespace = setup.empties_namespaces,
+            garbage_collector = setup.collects_garbage,
+            "not all controllers run here"
+        );
+    }
+    Ok(setup)
 }
 
 /// The object counts for metrics.

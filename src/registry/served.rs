@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::catalog::Catalog;
+use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
 use super::rest::{self, RestStorage};
 use super::store::{RegistryStore, StoreOptions};
@@ -27,10 +28,12 @@ pub struct Registry {
 
 impl Registry {
     /// A registry that serves these resources. `root` is the prefix of physical keys. Events are
-    /// kept for `event_ttl`, where zero means forever.
+    /// kept for `event_ttl`, where zero means forever. `collector` tells whether propagation
+    /// policies become finalizers.
     pub fn new(
         root: impl Into<Root>,
         event_ttl: Duration,
+        collector: Collector,
         resources: Vec<StoredVersion>,
     ) -> Registry {
         let mut namespaces = resources.iter();
@@ -45,6 +48,7 @@ impl Registry {
             admission: Admission::new(plugins.unwrap_or_default()),
             root: root.into(),
             event_ttl,
+            collector,
             ..StoreOptions::default()
         };
         let stores = resources.into_iter();

@@ -8,6 +8,7 @@ use actors::supervisor::{ActorSystem, ActorSystemConfig};
 
 use crate::kinds::definitions::built_in;
 use crate::registry::Registry;
+use crate::registry::deletion::Collector;
 use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions};
 use crate::storage::transformer::Identity;
 
@@ -61,7 +62,12 @@ fn assembled(cached: bool, unfilled: Option<(&str, Arc<dyn Engine>)>) -> Stored 
     let plans = plans.iter();
     let storages = plans.flat_map(|plan| plan.build_versions(&actor_system));
     Stored {
-        registry: Registry::new(DEFAULT_ROOT, Duration::ZERO, storages.collect()),
+        registry: Registry::new(
+            DEFAULT_ROOT,
+            Duration::ZERO,
+            Collector::Absent,
+            storages.collect(),
+        ),
         engine: Arc::clone(&engine),
         actor_system,
     }

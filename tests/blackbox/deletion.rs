@@ -2,28 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{CONFIGMAPS, Call, Daemon, body, configmap};
-
-#[tokio::test]
-async fn foreground_deletion_does_not_leave_the_object_behind() {
-    // Deviation D-6: without a garbage collector no component would remove the finalizer.
-    let daemon = Daemon::start().await;
-    let client = daemon.client();
-    client
-        .call(Call::post(CONFIGMAPS, &body("a", "1")))
-        .await
-        .expect(201);
-    let call = Call::json(
-        "DELETE",
-        &configmap("a"),
-        &json!({ "propagationPolicy": "Foreground" }),
-    );
-    client.call(call).await.expect(200);
-    client
-        .call(Call::get(&configmap("a")))
-        .await
-        .refusal(404, "NotFound");
-}
+use crate::harness::{CONFIGMAPS, Call, Daemon, configmap};
 
 #[tokio::test]
 async fn a_finalizer_holds_an_object_over_a_restart_until_it_is_taken_away() {

@@ -25,6 +25,7 @@ mod encryption;
 mod errors;
 mod every_kind;
 mod expiry;
+mod garbage_collection;
 mod hostile;
 mod hostile_settings;
 mod identity;

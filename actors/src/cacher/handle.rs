@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::follower::CacheFollower;
 use super::readiness::{NotReady, Readiness};
 use super::watch_cache::WatchCache;
 use crate::engine::{Prefix, Revision};
@@ -105,6 +106,11 @@ impl CacherHandle {
     /// oldest usable version of a store that keeps no history).
     pub fn ring_floor(&self) -> Revision {
         self.watch_cache.ring_floor()
+    }
+
+    /// A reader of all changes, from the current state on.
+    pub fn follow(&self) -> CacheFollower {
+        CacheFollower::new(Arc::clone(&self.watch_cache))
     }
 
     /// Why there was no snapshot a moment ago.

@@ -15,6 +15,7 @@
 
 mod backfill;
 mod cache_content;
+mod follower;
 mod handle;
 mod handlers;
 mod interests;
@@ -34,6 +35,7 @@ use actix::{Actor, Context};
 #[cfg(test)]
 pub(crate) use cache_content::AppliedUpdate;
 pub(crate) use cache_content::{CacheContent, NewValue, Update};
+pub use follower::{CacheFollower, CacheNews};
 pub use handle::{CacherHandle, NotFresh};
 pub use interests::{EventSignal, SubscriberId};
 pub(crate) use metrics::describe as describe_metrics;

@@ -399,3 +399,56 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
         }
     }
 }
+
+/// What a follower read, as texts.
+fn told(news: CacheNews) -> Vec<String> {
+    let name = |object: &Arc<CachedObject>| object.attributes().name().to_owned();
+    match news {
+        CacheNews::State(snapshot) => vec![format!("{} objects", snapshot.len())],
+        CacheNews::Events(events) => {
+            let events = events
+                .iter()
+                .map(|event| match (&event.current, &event.previous) {
+                    (Some(object), _) => format!("+{}", name(object)),
+                    (None, Some(object)) => format!("-{}", name(object)),
+                    (None, None) => "?".to_owned(),
+                });
+            events.collect()
+        }
+        other => vec![format!("{other:?}")],
+    }
+}
+
+#[test]
+fn a_follower_reads_the_state_and_then_each_event_once() {
+    let fake = FakeCacher::unfilled(1 << 20);
+    let mut follower = fake.cacher.follow();
+    assert_eq!(told(follower.read()), ["Filling"]);
+    assert_eq!(follower.reached(), None);
+    fake.engine.put(&key("ns/a"), "red");
+    fake.fill();
+    assert_eq!(told(follower.read()), ["1 objects"]);
+    assert_eq!(told(follower.read()), ["Nothing"]);
+    fake.put("ns/b", "red");
+    fake.delete("ns/a");
+    let reached = fake.put("ns/c", "red");
+    assert_eq!(told(follower.read()), ["+b", "-a", "+c"]);
+    assert_eq!(told(follower.read()), ["Nothing"]);
+    assert_eq!(follower.reached(), Some(reached));
+    fake.abandon();
+    assert_eq!(told(follower.read()), ["Filling"]);
+    fake.fill();
+    assert_eq!(told(follower.read()), ["2 objects"]);
+}
+
+#[test]
+fn a_follower_that_is_behind_the_ring_gets_the_state_again() {
+    let fake = FakeCacher::new(2 << 10);
+    let mut follower = fake.cacher.follow();
+    assert_eq!(told(follower.read()), ["0 objects"]);
+    for round in 0..50 {
+        fake.put("ns/a", &format!("red {round}"));
+    }
+    assert_eq!(told(follower.read()), ["1 objects"]);
+    assert_eq!(told(follower.read()), ["Nothing"]);
+}

@@ -89,6 +89,17 @@ pub(crate) enum RingRead {
     Evicted,
 }
 
+/// The result of [`WatchCache::read_from`].
+pub(super) enum FollowedEvents {
+    /// The events, and the revision that is reached with them if they are the last ones.
+    Read {
+        events: Vec<Arc<RingEvent>>,
+        reached: Option<Revision>,
+    },
+    /// The events are no longer in the ring, or the ring was filled anew.
+    Lost,
+}
+
 impl WatchCache {
     pub(crate) fn new(
         resource: String,
@@ -198,6 +209,30 @@ impl WatchCache {
         let wanted = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
         into.extend(buffer.ring.from(from).take(limit.min(wanted)).cloned());
         RingRead::Copied
+    }
+
+    /// References to the events from a sequence number on, at most `limit` of them, if the ring is
+    /// still of this generation.
+    pub(super) fn read_from(&self, generation: u64, from: u64, limit: usize) -> FollowedEvents {
+        interleaving_point();
+        let buffer = self.buffer.read();
+        if buffer.generation != generation || from < buffer.ring.first() {
+            return FollowedEvents::Lost;
+        }
+        let events: Vec<_> = buffer.ring.from(from).take(limit).cloned().collect();
+        let is_end = from + events.len() as u64 == buffer.ring.next();
+        FollowedEvents::Read {
+            reached: is_end.then(|| buffer.ring.newest()),
+            events,
+        }
+    }
+
+    /// The sequence number at which a reader of a snapshot continues, if the snapshot belongs to
+    /// this generation of the ring.
+    pub(super) fn locate_in(&self, generation: u64, after: Revision) -> Option<u64> {
+        interleaving_point();
+        let buffer = self.buffer.read();
+        (buffer.generation == generation).then(|| buffer.ring.after(after))?
     }
 
     /// Everything up to this revision is in the cache.

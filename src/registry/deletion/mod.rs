@@ -19,11 +19,11 @@ const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
-/// Whether a garbage collector handles the finalizers `orphan` and `foregroundDeletion`. Without
-/// one they would keep objects forever, so a deletion does not add them.
+/// Whether a garbage collector handles the finalizers `orphan` and `foregroundDeletion`, here or in
+/// a controller manager. Without one they would keep objects forever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collector {
-    /// No collector runs, so every policy means background.
+    /// No collector runs, so policies change no finalizers (SF-16).
     #[default]
     Absent,
     /// A collector runs, so policies become finalizers (API-114).
@@ -278,6 +278,9 @@ fn finalizers_after(
     collector: Collector,
 ) -> Vec<String> {
     let present: Vec<String> = stored.finalizers().into_iter().map(str::to_owned).collect();
+    if collector == Collector::Absent {
+        return present;
+    }
     let default = strategy.definition().propagation;
     if default == DefaultPropagation::Unsupported {
         return present
@@ -302,8 +305,6 @@ fn finalizers_after(
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Background => None,
     };
-    // Without a collector its finalizers are kept but never added.
-    let wanted = wanted.filter(|w| collector == Collector::Running || has(w));
     if wanted.is_some_and(has) && !(has(ORPHAN) && has(FOREGROUND)) {
         return present;
     }

@@ -186,10 +186,17 @@ fn policies_become_finalizers() {
     assert!(finalizers_after(&strategy, &configmap(&[]), &orphan, Collector::Running).is_empty());
 }
 
-/// Without a collector no component would remove the finalizers.
+/// SF-16: without a collector no component would remove the finalizers.
 #[test]
-fn no_finalizer_is_added_while_nobody_collects() {
+fn no_finalizer_is_added_or_removed_while_nobody_collects() {
     let strategy = Strategy::of(core::configmaps());
+    let background = DeleteOptions {
+        propagation_policy: Some(Propagation::Background),
+        ..Default::default()
+    };
+    let kept = configmap(&[ORPHAN]);
+    let after = finalizers_after(&strategy, &kept, &background, Collector::Absent);
+    assert_eq!(after, [ORPHAN]);
     for policy in [Propagation::Foreground, Propagation::Orphan] {
         let options = DeleteOptions {
             propagation_policy: Some(policy),

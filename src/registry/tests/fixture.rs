@@ -15,6 +15,7 @@ use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::kinds::definitions::built_in;
 use crate::registry::Registry;
+use crate::registry::deletion::Collector;
 use crate::registry::{Answer, NamespacedName, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
@@ -88,7 +89,7 @@ impl Fixture {
             };
             (row, wrap(storages))
         });
-        let registry = Registry::new(ROOT, EVENT_TTL, storages.collect());
+        let registry = Registry::new(ROOT, EVENT_TTL, Collector::Absent, storages.collect());
         let deadline = Instant::now() + Duration::from_secs(60);
         Fixture {
             registry,

@@ -183,6 +183,7 @@ scenarios! {
     patch_json "patch-json",
     patch_merge "patch-merge",
     patch_rules "patch-rules",
+    propagation "propagation",
     resize "resize",
     reviews "reviews",
     scale "scale",

@@ -278,7 +278,7 @@ async fn a_finalized_namespace_goes() {
     assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
 }
 
-/// D-6: finalizers that no component would remove are not added.
+/// SF-16: finalizers that no component would remove are not added.
 #[tokio::test]
 async fn every_policy_means_background_while_nobody_collects() {
     let fixture = Fixture::new().await;

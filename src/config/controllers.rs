@@ -1,0 +1,148 @@
+//! Which controllers run in the daemon, in the notation of kube-controller-manager.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::storage::{entries, joined};
+
+/// A controller of the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerName {
+    /// It empties deleted namespaces.
+    Namespace,
+    /// It deletes objects whose owners are gone.
+    GarbageCollector,
+}
+
+impl ControllerName {
+    /// The controller of this name. Kubernetes has a long and an older, short name for each.
+    fn of(name: &str) -> Option<ControllerName> {
+        match name {
+            "namespace-controller" | "namespace" => Some(ControllerName::Namespace),
+            "garbage-collector-controller" | "garbage-collector" | "garbagecollector" => {
+                Some(ControllerName::GarbageCollector)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ControllerName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            ControllerName::Namespace => "namespace-controller",
+            ControllerName::GarbageCollector => "garbage-collector-controller",
+        })
+    }
+}
+
+/// One entry of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    /// `*`
+    All,
+    /// `name`
+    On(ControllerName),
+    /// `-name`
+    Off(ControllerName),
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::All => formatter.write_str("*"),
+            Choice::On(name) => write!(formatter, "{name}"),
+            Choice::Off(name) => write!(formatter, "-{name}"),
+        }
+    }
+}
+
+/// `*`, `name` and `-name`, separated by commas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controllers(Vec<Choice>);
+
+impl Controllers {
+    /// Whether a controller runs. What is said of it first counts, and `*` for those of which
+    /// nothing is said.
+    pub fn runs(&self, name: ControllerName) -> bool {
+        let own = self.0.iter().find_map(|choice| match choice {
+            Choice::On(own) if *own == name => Some(true),
+            Choice::Off(own) if *own == name => Some(false),
+            _ => None,
+        });
+        own.unwrap_or_else(|| self.0.contains(&Choice::All))
+    }
+}
+
+impl Default for Controllers {
+    fn default() -> Controllers {
+        Controllers(vec![Choice::All])
+    }
+}
+
+impl FromStr for Controllers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Controllers, String> {
+        let choices = entries(text).map(|entry| {
+            let name = entry.strip_prefix('-').unwrap_or(entry);
+            if entry == "*" {
+                return Ok(Choice::All);
+            }
+            let known = ControllerName::of(name);
+            let known = known.ok_or_else(|| {
+                format!(
+                    "{name:?} is not in the list of known controllers: namespace-controller, \
+                     garbage-collector-controller"
+                )
+            })?;
+            Ok(match entry.starts_with('-') {
+                true => Choice::Off(known),
+                false => Choice::On(known),
+            })
+        });
+        choices.collect::<Result<_, String>>().map(Controllers)
+    }
+}
+
+impl fmt::Display for Controllers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&joined(&self.0, Choice::to_string))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(text: &str) -> (bool, bool) {
+        let controllers: Controllers = text.parse().unwrap();
+        let again: Controllers = controllers.to_string().parse().unwrap();
+        assert_eq!(again, controllers);
+        (
+            controllers.runs(ControllerName::Namespace),
+            controllers.runs(ControllerName::GarbageCollector),
+        )
+    }
+
+    #[test]
+    fn the_first_word_about_a_controller_counts_and_the_star_stands_for_the_others() {
+        assert_eq!(running("*"), (true, true));
+        assert_eq!(running("*,-garbage-collector"), (true, false));
+        assert_eq!(running("-namespace,*"), (false, true));
+        assert_eq!(running("-namespace,-garbage-collector"), (false, false));
+        assert_eq!(running("garbagecollector"), (false, true));
+        assert_eq!(running("-namespace-controller"), (false, false));
+        assert_eq!(
+            running("garbage-collector-controller,-garbage-collector"),
+            (false, true)
+        );
+        assert_eq!(running(""), (false, false));
+        assert_eq!(Controllers::default().to_string(), "*");
+        let unknown = "*,-nodes".parse::<Controllers>().unwrap_err();
+        assert!(
+            unknown.starts_with("\"nodes\" is not in the list"),
+            "{unknown}"
+        );
+    }
+}

@@ -1,0 +1,292 @@
+//! Follows one resource and tells the graph of it: from its watch cache, or by listing it again and
+//! again where it has none.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
+use actors::object::CachedObject;
+use actors::ring::RingEvent;
+use actors::snapshot::Snapshot;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::Collection;
+use super::graph::{Graph, Seen, Task};
+use super::metadata::{Metadata, may_concern};
+use super::uid::Uid;
+use crate::api::options::ListOptions;
+use crate::api::selector::Selection;
+use crate::api::status::Status;
+use crate::registry::RegistryStore;
+use crate::storage::StoredResource;
+
+/// The objects that are read before other tasks have their turn.
+const PIECE: usize = 500;
+/// The wait after news, so that many events are read at once.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The shortest time between two listings of a resource without a watch cache.
+const LISTED_EVERY: Duration = Duration::from_secs(5);
+/// A listing takes at most this part of the time.
+const LISTING_SHARE: u32 = 20;
+
+/// One resource.
+pub(super) struct Feed {
+    store: Arc<RegistryStore>,
+    cache: Option<CacherHandle>,
+    /// How far the cache was read.
+    reading: Mutex<Option<CacheFollower>>,
+    /// Whether the graph knows the whole state.
+    is_listed: AtomicBool,
+}
+
+/// The state of a feed after a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pumped {
+    /// Everything was read.
+    UpToDate,
+    /// The cache is being filled.
+    Filling,
+    /// The resource was removed.
+    Stopped,
+}
+
+/// Why a feed is not up to date.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotSettled {
+    /// The cache is being filled, or the resource was removed.
+    #[error("the cache of {0} is not ready")]
+    NotReady(String),
+    /// It can't be read.
+    #[error("{0}")]
+    Unreadable(Box<Status>),
+}
+
+impl Feed {
+    pub(super) fn new(store: Arc<RegistryStore>, cache: Option<CacherHandle>) -> Feed {
+        let follower = cache.as_ref().map(CacherHandle::follow);
+        Feed {
+            store,
+            cache,
+            reading: Mutex::new(follower),
+            is_listed: AtomicBool::new(false),
+        }
+    }
+
+    fn resource(&self) -> &StoredResource {
+        self.store.stored_resource()
+    }
+
+    /// The name of the stored resource.
+    pub(super) fn name(&self) -> &str {
+        &self.resource().name
+    }
+
+    /// Whether the graph knows the whole state.
+    pub(super) fn is_listed(&self) -> bool {
+        self.is_listed.load(Ordering::Relaxed)
+    }
+
+    /// Reads until the resource is removed.
+    pub(super) async fn follow(&self, collection: &Collection) {
+        loop {
+            let mut reading = self.reading.lock().await;
+            let wait = match &mut *reading {
+                Some(follower) => {
+                    if self.pump(follower, collection).await == Pumped::Stopped {
+                        return;
+                    }
+                    PAUSE
+                }
+                None => {
+                    let began = Instant::now();
+                    if let Err(status) = self.list(collection).await {
+                        collection.warn(&status, || format!("can't list {}", self.name()));
+                    }
+                    LISTED_EVERY.max(began.elapsed() * LISTING_SHARE)
+                }
+            };
+            let changed = reading.as_ref().map(CacheFollower::changed);
+            drop(reading);
+            if let Some(changed) = changed {
+                changed.await;
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Reads everything that was written before this call.
+    ///
+    /// # Errors
+    /// [`NotSettled`], and then nothing may be concluded from what the graph does not have.
+    pub(super) async fn settle(&self, collection: &Collection) -> Result<(), NotSettled> {
+        let Some(cache) = &self.cache else {
+            let _reading = self.reading.lock().await;
+            return self.list(collection).await.map_err(NotSettled::Unreadable);
+        };
+        let not_ready = || NotSettled::NotReady(self.name().to_owned());
+        // A consistent read: afterwards the cache shows everything that was written before it. An
+        // etcd that reports no progress when it is asked to lets the cache lag.
+        let stats = self.store.storage().stats().await;
+        stats.map_err(|_| not_ready())?;
+        let wanted = cache.snapshot().ok_or_else(not_ready)?.revision;
+        loop {
+            let mut reading = self.reading.lock().await;
+            let follower = reading.as_mut().ok_or_else(not_ready)?;
+            if self.pump(follower, collection).await != Pumped::UpToDate {
+                return Err(not_ready());
+            }
+            if follower.reached().is_some_and(|reached| reached >= wanted) {
+                return Ok(());
+            }
+            let changed = follower.changed();
+            drop(reading);
+            changed.await;
+        }
+    }
+
+    /// Applies what the cache has to tell.
+    async fn pump(&self, follower: &mut CacheFollower, collection: &Collection) -> Pumped {
+        loop {
+            match follower.read() {
+                CacheNews::Nothing => return Pumped::UpToDate,
+                CacheNews::Filling => return Pumped::Filling,
+                CacheNews::Stopped => return Pumped::Stopped,
+                CacheNews::State(snapshot) => self.apply_state(&snapshot, collection).await,
+                CacheNews::Events(events) => {
+                    collection.change(|graph, work| {
+                        for event in &events {
+                            self.apply(event, graph, work);
+                        }
+                    });
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    async fn apply_state(&self, snapshot: &Snapshot, collection: &Collection) {
+        let Some(cache) = &self.cache else {
+            return;
+        };
+        let mut listing = Listing::begin(self, collection);
+        // Objects that can't be read are owners all the same, and dependents of nobody.
+        let mut objects = snapshot.range(cache.prefix(), None).flatten().peekable();
+        while objects.peek().is_some() {
+            listing.put(objects.by_ref().take(PIECE), collection);
+            tokio::task::yield_now().await;
+        }
+        listing.end(collection);
+    }
+
+    /// Lists the whole resource, page by page.
+    async fn list(&self, collection: &Collection) -> Result<(), Box<Status>> {
+        let mut listing = Listing::begin(self, collection);
+        let mut options = ListOptions {
+            limit: PIECE,
+            ..ListOptions::default()
+        };
+        loop {
+            let everything = Arc::new(Selection::default());
+            let page = self.store.list(None, &options, everything).await?;
+            listing.put(page.items.iter(), collection);
+            match page.continue_token {
+                Some(token) => options.continue_token = Some(token),
+                None => break,
+            }
+        }
+        listing.end(collection);
+        Ok(())
+    }
+
+    fn apply(&self, event: &RingEvent, graph: &mut Graph, work: &mut Vec<Task>) {
+        match (&event.current, &event.previous) {
+            (Some(current), previous) => {
+                // Most changes are of objects that have no owners and had none.
+                let concerns = may_concern(current)
+                    || previous.as_ref().is_some_and(|object| may_concern(object));
+                if concerns {
+                    put(self.name(), current, graph, work);
+                }
+            }
+            (None, Some(previous)) => {
+                if let Some(metadata) = Metadata::of(previous) {
+                    graph.deleted(&metadata.uid, work);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Its watch cache.
+    pub(super) fn cache(&self) -> Option<&CacherHandle> {
+        self.cache.as_ref()
+    }
+
+    /// Whether objects of this type are stored here.
+    pub(super) fn is_kind(&self, api_version: &str, kind: &str) -> bool {
+        let mut versions = self.resource().versions.iter();
+        versions.any(|row| row.kind == kind && row.api_version() == api_version)
+    }
+}
+
+fn put(resource: &str, object: &CachedObject, graph: &mut Graph, work: &mut Vec<Task>) {
+    let attributes = object.attributes();
+    let place = (resource, attributes.namespace(), attributes.name());
+    if let Some(metadata) = Metadata::of(object) {
+        graph.put(place, &metadata, work);
+    }
+}
+
+/// A listing of a resource that goes on.
+struct Listing<'f> {
+    feed: &'f Feed,
+    began: u32,
+    /// The owners that were seen, if it is not the first listing.
+    seen: Option<HashSet<Uid>>,
+}
+
+impl<'f> Listing<'f> {
+    fn begin(feed: &'f Feed, collection: &Collection) -> Listing<'f> {
+        Listing {
+            feed,
+            began: collection.change(|graph, _| graph.begin_listing()),
+            seen: feed.is_listed().then(HashSet::new),
+        }
+    }
+
+    fn put<'o>(
+        &mut self,
+        objects: impl Iterator<Item = &'o Arc<CachedObject>>,
+        collection: &Collection,
+    ) {
+        collection.change(|graph, work| {
+            for object in objects {
+                if may_concern(object) {
+                    put(self.feed.name(), object, graph, work);
+                }
+                if let Some(seen) = &mut self.seen
+                    && let Some(metadata) = Metadata::of(object)
+                {
+                    let uid = Uid::of(&metadata.uid);
+                    if graph.is_claimed(&uid) {
+                        seen.insert(uid);
+                    }
+                }
+            }
+        });
+    }
+
+    fn end(self, collection: &Collection) {
+        let Listing { feed, began, seen } = self;
+        let is_kind = |api_version: &str, kind: &str| feed.is_kind(api_version, kind);
+        let seen = seen.map(|owners| Seen {
+            owners,
+            is_kind: &is_kind,
+        });
+        collection.change(|graph, work| graph.end_listing(feed.name(), began, seen, work));
+        feed.is_listed.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,325 @@
+//! Deletes what has no owner any more, as Kubernetes' garbage collector does.
+//!
+//! Every resource is followed ([`feed`]) and the [`Graph`] notes who owns whom. Changes of the
+//! graph make work, which waits in a [`Queue`]. A bounded number of workers takes it up
+//! ([`worker`]). What they decide is in [`verdict`]. Nothing is deleted because of what the graph
+//! lacks: an owner is absent when a fresh read does not find it, and a deletion carries the version
+//! of the object that was judged. An owner that waits for its dependents is let go only when every
+//! feed has read all that was written before.
+//!
+//! The caches have everything that is kept here. So the collector may end at any time, and begins
+//! anew with a listing.
+
+mod feed;
+mod graph;
+mod invalid_namespace;
+mod metadata;
+mod queue;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod uid;
+mod verdict;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::backoff::random_unit;
+use actors::cacher::CacherHandle;
+use futures_util::future::{BoxFuture, FutureExt, try_join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::metrics::{QueueMetrics, collector_size};
+use crate::api::resource::DefaultPropagation;
+use crate::api::status::Status;
+use crate::registry::{Catalog, Registry, RegistryStore};
+use feed::{Feed, NotSettled};
+use graph::{Graph, Size, Task};
+use queue::{Ended, Queue};
+
+/// Pieces of work at a time. Concurrent commits share disk syncs.
+const WORKERS: usize = 64;
+/// How long the start waits for caches that can't be filled.
+const LISTED_WITHIN: Duration = Duration::from_secs(10);
+/// The shortest time between two warnings. What fails often is many objects.
+const WARNED_EVERY: Duration = Duration::from_secs(1);
+/// How long after the end of its cache a resource is followed anew, if it is still served.
+const BACK_AFTER: Duration = Duration::from_millis(500);
+/// How long a piece of work waits for the feeds.
+const SETTLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Finds the cache of a stored resource by its name, if it has one.
+pub type Caches = Arc<dyn Fn(&str) -> Option<CacherHandle> + Send + Sync>;
+
+/// What feeds and workers share.
+pub(super) struct Collection {
+    registry: Registry,
+    state: Mutex<State>,
+    feeds: Mutex<HashMap<String, Arc<Feed>>>,
+    /// Notified when work was added.
+    added: Notify,
+    warned: Mutex<Option<Instant>>,
+    reported: Mutex<Option<Instant>>,
+}
+
+struct State {
+    graph: Graph,
+    queue: Queue<Task>,
+}
+
+impl Collection {
+    fn new(registry: Registry) -> Collection {
+        Collection {
+            registry,
+            state: Mutex::new(State {
+                graph: Graph::default(),
+                queue: Queue::new(),
+            }),
+            feeds: Mutex::default(),
+            added: Notify::new(),
+            warned: Mutex::default(),
+            reported: Mutex::default(),
+        }
+    }
+
+    /// Changes the graph, and queues the work that follows.
+    fn change<R>(&self, change: impl FnOnce(&mut Graph, &mut Vec<Task>) -> R) -> R {
+        let mut work = Vec::new();
+        let mut state = self.state.lock();
+        let result = change(&mut state.graph, &mut work);
+        let now = Instant::now();
+        let had_work = !work.is_empty();
+        for task in work {
+            state.queue.add(task, now);
+        }
+        drop(state);
+        if had_work {
+            self.added.notify_one();
+        }
+        result
+    }
+
+    /// Looks something up in the graph.
+    fn look<R>(&self, look: impl FnOnce(&Graph) -> R) -> R {
+        look(&self.state.lock().graph)
+    }
+
+    /// Waits until the graph has everything that was written before this call.
+    async fn settle(&self) -> Result<(), NotSettled> {
+        let catalog = self.registry.current();
+        let feeds: Result<Vec<_>, NotSettled> = {
+            let known = self.feeds.lock();
+            let feeds = followed(&catalog).map(|store| {
+                let name = &store.stored_resource().name;
+                let feed = known.get(name).cloned();
+                feed.ok_or_else(|| NotSettled::NotReady(name.clone()))
+            });
+            feeds.collect()
+        };
+        let feeds = feeds?;
+        let settling = try_join_all(feeds.iter().map(|feed| feed.settle(self)));
+        match tokio::time::timeout(SETTLED_WITHIN, settling).await {
+            Ok(settled) => settled.map(|_| ()),
+            Err(_) => Err(NotSettled::NotReady("some resource".to_owned())),
+        }
+    }
+
+    /// Logs a failure that is tried again, but not each of many.
+    fn warn(&self, reason: &dyn std::fmt::Display, what: impl FnOnce() -> String) {
+        let mut warned = self.warned.lock();
+        let now = Instant::now();
+        if warned.is_none_or(|at| now.duration_since(at) >= WARNED_EVERY) {
+            *warned = Some(now);
+            tracing::warn!(%reason, "garbage collector: {}, trying again", what());
+        } else {
+            tracing::debug!(%reason, "garbage collector: {}, trying again", what());
+        }
+    }
+}
+
+/// The garbage collector of one daemon.
+pub(super) struct GarbageCollector {
+    collection: Arc<Collection>,
+    caches: Caches,
+    generations: watch::Receiver<Arc<Catalog>>,
+    stopped: watch::Receiver<bool>,
+    /// The feeds, which end when their resource is removed.
+    following: FuturesUnordered<BoxFuture<'static, String>>,
+    work: FuturesUnordered<BoxFuture<'static, (Task, Ended)>>,
+    deletions: QueueMetrics,
+    orphans: QueueMetrics,
+}
+
+impl GarbageCollector {
+    pub(super) fn new(
+        registry: Registry,
+        caches: Caches,
+        stopped: watch::Receiver<bool>,
+    ) -> GarbageCollector {
+        GarbageCollector {
+            generations: registry.follow(),
+            collection: Arc::new(Collection::new(registry)),
+            caches,
+            stopped,
+            following: FuturesUnordered::new(),
+            work: FuturesUnordered::new(),
+            deletions: QueueMetrics::new("garbage_collector_attempt_to_delete"),
+            orphans: QueueMetrics::new("garbage_collector_attempt_to_orphan"),
+        }
+    }
+
+    /// Works until it is stopped.
+    pub(super) async fn run(mut self) {
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            biased;
+            // Everything below may be cancelled at any point and begun anew from the caches.
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+            () = self.collect() => {}
+        }
+    }
+
+    async fn collect(&mut self) {
+        self.follow_resources();
+        let begun = Instant::now();
+        let mut may_work = false;
+        loop {
+            if !may_work {
+                may_work = begun.elapsed() >= LISTED_WITHIN || self.is_listed();
+                if may_work {
+                    let size = self.collection.look(Graph::size);
+                    let milliseconds = begun.elapsed().as_millis() as u64;
+                    let (objects, owners) = (size.nodes, size.claims);
+                    tracing::info!(objects, owners, milliseconds, "collecting garbage");
+                }
+            }
+            if may_work {
+                self.take_up();
+            }
+            let due = match may_work {
+                true => self.collection.state.lock().queue.next_due(),
+                false => Some(Instant::now() + Duration::from_millis(20)),
+            };
+            let due = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(30));
+            let collection = Arc::clone(&self.collection);
+            tokio::select! {
+                Some((task, ended)) = self.work.next() => self.ended(&task, ended),
+                Some(resource) = self.following.next() => self.removed(&resource),
+                changed = self.generations.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    self.follow_resources();
+                    self.collection.change(|graph, work| graph.resources_changed(work));
+                }
+                () = collection.added.notified(), if may_work => {}
+                () = tokio::time::sleep_until(due) => {}
+            }
+        }
+    }
+
+    /// Begins to follow the resources that are not followed yet.
+    fn follow_resources(&mut self) {
+        let catalog = self.generations.borrow_and_update().clone();
+        for store in followed(&catalog) {
+            let name = &store.stored_resource().name;
+            let mut feeds = self.collection.feeds.lock();
+            if feeds.contains_key(name) {
+                continue;
+            }
+            let feed = Arc::new(Feed::new(Arc::clone(store), (self.caches)(name)));
+            feeds.insert(name.clone(), Arc::clone(&feed));
+            let collection = Arc::clone(&self.collection);
+            let mut generations = self.generations.clone();
+            let following = async move {
+                let own = feed.name();
+                let is_gone = |catalog: &Arc<Catalog>| {
+                    followed(catalog).all(|store| store.stored_resource().name != own)
+                };
+                let followed = async {
+                    feed.follow(&collection).await;
+                    // The generation without it comes at once, unless it came back already.
+                    tokio::time::sleep(BACK_AFTER).await;
+                };
+                tokio::select! {
+                    () = followed => {}
+                    _ = generations.wait_for(is_gone) => {}
+                }
+                own.to_owned()
+            };
+            self.following.push(following.boxed());
+        }
+    }
+
+    /// A feed has ended.
+    fn removed(&mut self, resource: &str) {
+        self.collection.feeds.lock().remove(resource);
+        self.collection
+            .change(|graph, work| graph.remove_resource(resource, work));
+        // It may have come back under the same name.
+        self.follow_resources();
+    }
+
+    fn is_listed(&self) -> bool {
+        let feeds = self.collection.feeds.lock();
+        feeds.values().all(|feed| feed.is_listed())
+    }
+
+    /// Starts work while there are free workers.
+    fn take_up(&mut self) {
+        let mut state = self.collection.state.lock();
+        while self.work.len() < WORKERS
+            && let Some((task, since)) = state.queue.take(Instant::now())
+        {
+            let waiting = state.queue.ready();
+            let metrics = match task {
+                Task::Orphan(_) => &mut self.orphans,
+                Task::Judge(_) | Task::Verify(_) => &mut self.deletions,
+            };
+            metrics.added(waiting);
+            metrics.begun(&name_of(&task), since, waiting);
+            let collection = Arc::clone(&self.collection);
+            let work = async move {
+                let ended = worker::work(&collection, &task).await;
+                (task, ended)
+            };
+            self.work.push(work.boxed());
+        }
+        let Size { nodes, claims } = state.graph.size();
+        collector_size((nodes, claims));
+    }
+
+    fn ended(&mut self, task: &Task, ended: Ended) {
+        let metrics = match task {
+            Task::Orphan(_) => &mut self.orphans,
+            Task::Judge(_) | Task::Verify(_) => &mut self.deletions,
+        };
+        metrics.ended(&name_of(task), ended == Ended::Failed);
+        let mut state = self.collection.state.lock();
+        state
+            .queue
+            .ended(task, ended, Instant::now(), random_unit());
+    }
+}
+
+/// The resources whose objects can be owners and dependents: all but events.
+fn followed(catalog: &Catalog) -> impl Iterator<Item = &Arc<RegistryStore>> {
+    catalog
+        .stored_resources()
+        .filter(|store| store.definition().propagation != DefaultPropagation::Unsupported)
+}
+
+fn name_of(task: &Task) -> String {
+    format!("{task:?}")
+}
+
+/// A failure of a request that is tried again.
+fn failed(collection: &Collection, status: &Status, what: impl FnOnce() -> String) -> Ended {
+    collection.warn(status, what);
+    Ended::Failed
+}
