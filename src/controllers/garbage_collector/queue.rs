@@ -15,6 +15,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(5);
 /// The maximum wait after a failure. Kubernetes' is a thousand seconds.
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
+/// The room that is kept for tasks when there are none.
+const CAPACITY_KEPT: usize = 1024;
+
 /// How a piece of work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -140,6 +143,11 @@ impl<T: Clone + Eq + Hash> Queue<T> {
             self.ready.push_back(task.clone());
         } else {
             self.entries.remove(task);
+            if self.entries.is_empty() {
+                // The start has a task for each owner.
+                self.entries.shrink_to(CAPACITY_KEPT);
+                self.ready.shrink_to(CAPACITY_KEPT);
+            }
         }
     }
 
