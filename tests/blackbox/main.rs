@@ -9,6 +9,7 @@ mod load;
 #[path = "../servers/mod.rs"]
 mod servers;
 
+mod accept;
 mod amplification;
 mod apply;
 mod audit;

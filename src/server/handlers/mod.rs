@@ -37,7 +37,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::auth::Access;
 use super::body::{BodyError, RequestBody};
-use super::encoding::{Conversion, IncludeObject};
+use super::encoding::{Conversion, Encoding, IncludeObject};
 use super::filters::in_flight::Counted;
 use super::generation::Generation;
 use super::gzip;
@@ -110,12 +110,20 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
     }
 }
 
-/// The form of a response without conversions. `pretty` is `None` when the query does not set it.
-///
-/// # Errors
-/// 406 (API-55).
-pub fn plain_form(headers: &HeaderMap, pretty: Option<bool>) -> Result<Form, Box<Status>> {
-    form(headers, pretty, Offer::Plain)
+/// The form of a refusal. Whoever accepts no form of it gets indented JSON (API-55).
+pub fn refusal_form(headers: &HeaderMap) -> Form {
+    form(headers, None, Offer::Unlisted).unwrap_or_else(|_| indented_json(headers))
+}
+
+/// JSON for people, which is what some paths are in any case.
+fn indented_json(headers: &HeaderMap) -> Form {
+    Form {
+        encoding: Encoding {
+            pretty: true,
+            ..Encoding::default()
+        },
+        gzip: gzip::is_accepted(headers),
+    }
 }
 
 fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form, Box<Status>> {
@@ -146,12 +154,28 @@ impl RequestScope<'_> {
         self.form(Offer::Plain)
     }
 
-    /// The form of `/api` and `/apis`.
+    /// The form of `/api`.
     ///
     /// # Errors
     /// 406
     pub fn discovery_form(&self) -> Result<Form, Box<Status>> {
         self.form(Offer::Discovery)
+    }
+
+    /// The form of `/apis`.
+    ///
+    /// # Errors
+    /// 406
+    pub fn groups_form(&self) -> Result<Form, Box<Status>> {
+        self.form(Offer::Groups)
+    }
+
+    /// The form of `/apis/{group}`.
+    ///
+    /// # Errors
+    /// 406
+    pub fn group_form(&self) -> Result<Form, Box<Status>> {
+        self.form(Offer::Unlisted)
     }
 
     /// The form of objects and lists. `includeObject` matters only for a Table (API-69).

@@ -3,18 +3,18 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Answered, RequestScope};
+use super::{Answered, RequestScope, indented_json};
+use crate::api::status::Status;
+use crate::server::encoding::JSON;
+use crate::server::negotiation;
 use crate::server::respond::{self, Answer};
 use crate::server::version;
 
 /// The text format of Prometheus.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The list of paths (API-13).
-///
-/// # Errors
-/// 406
-pub fn index(scope: &RequestScope<'_>) -> Answered {
+/// The list of paths (API-13), which is indented JSON whatever is accepted (API-55).
+pub fn index(scope: &RequestScope<'_>) -> Answer {
     let mut paths: Vec<String> = [
         "/api",
         "/apis",
@@ -51,20 +51,18 @@ pub fn index(scope: &RequestScope<'_>) -> Answered {
     paths.sort();
     paths.dedup();
     let document = json!({"paths": paths}).to_string().into_bytes();
-    Ok(respond::document(
-        StatusCode::OK,
-        &scope.plain_form()?,
-        document,
-    ))
+    respond::document(StatusCode::OK, &indented_json(scope.headers), document)
 }
 
-/// `/version`, which is always indented (API-38).
+/// `/version`, which is always indented JSON (API-38).
 ///
 /// # Errors
 /// 406
 pub fn version(scope: &RequestScope<'_>) -> Answered {
-    let mut form = scope.plain_form()?;
-    form.encoding.pretty = true;
+    if !negotiation::takes_json(scope.headers) {
+        return Err(Box::new(Status::not_acceptable_route(&[JSON])));
+    }
+    let form = indented_json(scope.headers);
     Ok(respond::document(
         StatusCode::OK,
         &form,

@@ -24,8 +24,10 @@ pub const BODIES: [&str; 3] = [JSON, YAML, PROTOBUF];
 /// The formats and conversions that an endpoint offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Plain documents: errors, discovery documents, Status responses.
+    /// Plain documents: discovery documents, Status responses.
     Plain,
+    /// Plain documents of paths without a list of their own media types: errors, API groups.
+    Unlisted,
     /// Objects, which can also be Tables or metadata.
     Objects,
     /// Objects that can only be created, such as reviews. They have no Tables.
@@ -34,8 +36,18 @@ pub enum Offer {
     Lists,
     /// Event streams: JSON and protobuf, with the conversions of objects.
     Watch,
-    /// `/api` and `/apis`, which can also be aggregated.
+    /// `/api`, which can also be aggregated.
     Discovery,
+    /// `/apis`, which can also be aggregated and has no list of its own.
+    Groups,
+}
+
+impl Offer {
+    /// Whether a clause must name a media type of the path, before anything else is asked (API-54,
+    /// API-55).
+    fn is_listed(self) -> bool {
+        !matches!(self, Offer::Unlisted | Offer::Groups)
+    }
 }
 
 /// The client accepts nothing that is offered (API-55).
@@ -80,15 +92,29 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
         .collect();
     // The stable sort keeps the client's order for equal qualities.
     clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    let is_named = |clause: &Clause<'_>| clause.named_media_type().is_some();
+    if offer.is_listed() && !clauses.iter().any(is_named) {
+        return Err(NotAcceptable::of(true, offer));
+    }
     let found = clauses.iter().find_map(|clause| clause.matched(offer));
-    found.ok_or_else(|| NotAcceptable::of(&clauses, offer))
+    found.ok_or_else(|| NotAcceptable::of(false, offer))
+}
+
+/// Whether a client takes JSON, in whatever form (API-38).
+pub fn takes_json(headers: &HeaderMap) -> bool {
+    let mut clauses = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .filter_map(Clause::parse)
+        .peekable();
+    let json = Some(MediaTypeRef::default());
+    clauses.peek().is_none() || clauses.any(|clause| clause.named_media_type() == json)
 }
 
 impl NotAcceptable {
-    fn of(clauses: &[Clause<'_>], offer: Offer) -> NotAcceptable {
-        let is_unknown = clauses
-            .iter()
-            .all(|clause| clause.named_media_type().is_none());
+    fn of(is_unknown: bool, offer: Offer) -> NotAcceptable {
         let (names, streams) = (MediaTypeRef::names(), MediaTypeRef::streams());
         let offered = match offer {
             // Lists and watches are one route.
@@ -165,7 +191,11 @@ impl<'h> Clause<'h> {
 
     /// The encoding for this clause, if it can be served.
     fn matched(&self, offer: Offer) -> Option<Encoding> {
-        let media_type = self.named_media_type()?;
+        let is_any = self.media_type.eq_ignore_ascii_case("application/*");
+        let media_type = match is_any {
+            true => MediaTypeRef::default(),
+            false => self.named_media_type()?,
+        };
         if offer == Offer::Watch && !media_type.has_streams() {
             return None;
         }
@@ -205,9 +235,12 @@ impl<'h> Clause<'h> {
         let group = self.parameter("g").unwrap_or_default();
         let version = self.parameter("v").unwrap_or_default();
         match (offer, group, kind, version) {
-            (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList", "v2") => {
-                Some(Conversion::AggregatedDiscovery)
-            }
+            (
+                Offer::Discovery | Offer::Groups,
+                "apidiscovery.k8s.io",
+                "APIGroupDiscoveryList",
+                "v2",
+            ) => Some(Conversion::AggregatedDiscovery),
             (Offer::CreatedOnly, _, "Table", _) => None,
             (
                 Offer::Objects | Offer::CreatedOnly | Offer::Lists | Offer::Watch,

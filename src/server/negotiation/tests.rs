@@ -59,6 +59,28 @@ fn wildcards_qualities_and_unknown_parameters_api_54() {
 }
 
 #[test]
+fn a_wildcard_of_a_type_is_enough_where_no_list_is_before_it_api_54_api_55() {
+    let any = |offer| chosen("application/*", offer);
+    assert_eq!(any(Offer::Discovery), None);
+    for offer in [Offer::Groups, Offer::Unlisted] {
+        assert_eq!(any(offer), Some(plain(JSON)));
+        let refused = accept(&headers("text/plain"), None, offer);
+        assert!(refused.is_err_and(|refused| !refused.is_unknown));
+    }
+    let both = chosen("application/*, application/yaml", Offer::Plain);
+    assert_eq!(both, Some(plain(JSON)));
+    for (text, expected) in [
+        ("application/json;as=Table;g=meta.k8s.io;v=v1;q=0.1", true),
+        ("application/yaml, */*", true),
+        ("application/yaml", false),
+        ("application/*", false),
+    ] {
+        assert_eq!(takes_json(&headers(text)), expected, "{text}");
+    }
+    assert!(takes_json(&HeaderMap::new()));
+}
+
+#[test]
 fn an_unknown_conversion_makes_the_next_clause_count_api_54() {
     let text = "application/json;as=Nonsense;v=v1;g=meta.k8s.io,application/yaml";
     assert_eq!(chosen(text, Offer::Objects), Some(plain(YAML)));

@@ -28,10 +28,11 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::body::ResponseBody;
+use super::encoding::Encoding;
+use super::gzip;
 use super::respond::{self, Answer, Form};
 use crate::api::options::Query;
 use crate::api::resource::ResourceDefinition;
-use crate::api::status::Status;
 use crate::clock;
 use document::Document;
 
@@ -80,14 +81,11 @@ impl OpenApi {
     }
 
     /// `/openapi/v2`, in the form that the client prefers (API-39).
-    ///
-    /// # Errors
-    /// 406
-    pub fn v2(&self, headers: &HeaderMap) -> Result<Answer, Box<Status>> {
-        let (document, media_type, write): (_, _, WriteV2) = match preferred(headers) {
+    pub fn v2(&self, headers: &HeaderMap) -> Answer {
+        let (document, media_type, write): (_, _, WriteV2) = match preferred(headers, true) {
             Some(PROTOBUF) => (&self.v2_protobuf, PROTOBUF, protobuf::document),
             Some(_) => (&self.v2, JSON, v2::document),
-            None => return Err(Box::new(Status::not_acceptable(&[JSON, PROTOBUF]))),
+            None => return not_acceptable("Accept, Accept-Encoding"),
         };
         let write = || {
             write(
@@ -96,11 +94,11 @@ impl OpenApi {
             )
         };
         let known = document.tag(write);
-        Ok(document.answer(known, write, media_type, headers))
+        document.answer(known, write, media_type, headers)
     }
 
-    /// `/openapi/v3`: the list of documents (API-40).
-    pub fn v3_index(&self, form: &Form) -> Answer {
+    /// `/openapi/v3`: the list of documents (API-40), which is JSON whatever is accepted (API-55).
+    pub fn v3_index(&self, headers: &HeaderMap) -> Answer {
         // Documents are written for their hashes, if they have none yet.
         let table = LazyCell::new(Table::unpack);
         let descriptions = LazyCell::new(|| table.descriptions());
@@ -113,7 +111,11 @@ impl OpenApi {
         });
         let paths: Map<String, Value> = paths.collect();
         let index = json!({"paths": paths}).to_string().into_bytes();
-        respond::document(StatusCode::OK, form, index)
+        let form = Form {
+            encoding: Encoding::default(),
+            gzip: gzip::is_accepted(headers),
+        };
+        respond::document(StatusCode::OK, &form, index)
     }
 
     /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
@@ -122,6 +124,9 @@ impl OpenApi {
             definitions,
             document,
         } = self.v3.get(key)?;
+        if preferred(headers, false).is_none() {
+            return Some(not_acceptable("Accept"));
+        }
         let write = || {
             let table = Table::unpack();
             v3::Writer::new(&table.descriptions()).document(&borrowed(definitions))
@@ -163,8 +168,17 @@ fn url(key: &str, hash: &str) -> String {
     format!("/openapi/v3/{key}?hash={hash}")
 }
 
-/// The first requested form of the v2 document that exists (API-39).
-fn preferred(headers: &HeaderMap) -> Option<&'static str> {
+/// The answer to who accepts no form of a document: it has no body (API-55).
+fn not_acceptable(vary: &'static str) -> Answer {
+    let mut answer = Response::new(ResponseBody::Empty);
+    *answer.status_mut() = StatusCode::NOT_ACCEPTABLE;
+    let vary = HeaderValue::from_static(vary);
+    answer.headers_mut().insert(VARY, vary);
+    answer
+}
+
+/// The first requested form of a document that exists (API-39).
+fn preferred(headers: &HeaderMap, has_protobuf: bool) -> Option<&'static str> {
     let accepted: Vec<&str> = headers
         .get_all(ACCEPT)
         .iter()
@@ -178,7 +192,7 @@ fn preferred(headers: &HeaderMap) -> Option<&'static str> {
         return Some(JSON);
     }
     accepted.iter().find_map(|media_type| match *media_type {
-        PROTOBUF | PROTOBUF_OLD => Some(PROTOBUF),
+        PROTOBUF | PROTOBUF_OLD if has_protobuf => Some(PROTOBUF),
         JSON | "application/*" | "*/*" => Some(JSON),
         _ => None,
     })

@@ -78,7 +78,7 @@ fn named<'m>(entries: Vec<&'m [u8]>, name: &str) -> &'m [u8] {
 
 #[test]
 fn patches_take_field_validation_and_dry_run_api_45() {
-    let v2 = json(openapi().v2(&HeaderMap::new()).expect("json"));
+    let v2 = json(openapi().v2(&HeaderMap::new()));
     let core = v3("api/v1");
     for (document, path) in [
         (&v2, "/api/v1/namespaces/{namespace}/configmaps/{name}"),
@@ -115,7 +115,7 @@ fn every_reference_leads_somewhere_and_every_kind_is_described_api_43_and_44() {
         }
     }
     let documents = [
-        json(openapi().v2(&HeaderMap::new()).expect("json")),
+        json(openapi().v2(&HeaderMap::new())),
         v3("api/v1"),
         v3("apis/apps/v1"),
         v3("apis/coordination.k8s.io/v1"),
@@ -188,7 +188,7 @@ fn operations_of_scales_are_about_scales_api_45() {
 #[test]
 fn the_protobuf_form_says_the_same_api_39() {
     for accept in [PROTOBUF, PROTOBUF_OLD] {
-        let answer = openapi().v2(&headers(ACCEPT, accept)).expect("protobuf");
+        let answer = openapi().v2(&headers(ACCEPT, accept));
         assert_eq!(
             answer.headers().get(CONTENT_TYPE).expect("a type"),
             PROTOBUF
@@ -228,12 +228,10 @@ fn the_protobuf_form_says_the_same_api_39() {
 
 #[test]
 fn other_forms_are_refused_and_known_ones_not_sent_again_api_39() {
-    let refused = openapi()
-        .v2(&headers(ACCEPT, "text/plain"))
-        .expect_err("refused");
-    assert_eq!(refused.code, 406);
+    let refused = openapi().v2(&headers(ACCEPT, "text/plain"));
+    assert_eq!(refused.status(), StatusCode::NOT_ACCEPTABLE);
     let openapi = openapi();
-    let first = openapi.v2(&headers(ACCEPT, "*/*")).expect("json");
+    let first = openapi.v2(&headers(ACCEPT, "*/*"));
     let tag = first
         .headers()
         .get(ETAG)
@@ -241,16 +239,14 @@ fn other_forms_are_refused_and_known_ones_not_sent_again_api_39() {
         .to_str()
         .expect("text")
         .to_owned();
-    let second = openapi.v2(&headers(IF_NONE_MATCH, &tag)).expect("json");
+    let second = openapi.v2(&headers(IF_NONE_MATCH, &tag));
     assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
     assert!(second.headers().contains_key(VARY));
 }
 
 #[test]
 fn long_documents_are_compressed_for_who_takes_it_api_65() {
-    let answer = openapi()
-        .v2(&headers(ACCEPT_ENCODING, "gzip"))
-        .expect("json");
+    let answer = openapi().v2(&headers(ACCEPT_ENCODING, "gzip"));
     assert_eq!(
         answer.headers().get(CONTENT_ENCODING).expect("an encoding"),
         "gzip"
@@ -267,7 +263,7 @@ fn long_documents_are_compressed_for_who_takes_it_api_65() {
 #[test]
 fn documents_of_versions_are_found_by_hash_api_40_and_41() {
     let openapi = openapi();
-    let index = json(openapi.v3_index(&Form::default()));
+    let index = json(openapi.v3_index(&HeaderMap::new()));
     let place = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
         .as_str()
         .expect("a url");
@@ -405,7 +401,7 @@ fn types_fields_and_operations_are_described_as_kubernetes_describes_them_api_43
             .collect::<String>()
     };
     let texts = Value::Object(recorded(TEXTS));
-    let own = json(openapi().v2(&HeaderMap::new()).expect("json"));
+    let own = json(openapi().v2(&HeaderMap::new()));
     let (mut equal, mut own_words, mut faults) = (0, 0, Vec::new());
     for (name, schema) in own["definitions"].as_object().expect("schemas") {
         let properties = schema["properties"].as_object().into_iter().flatten();

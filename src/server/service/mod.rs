@@ -144,8 +144,7 @@ impl Service {
         let answer = filtered.await.unwrap_or_else(|refused| match refused {
             Refused::Answer(answer) => *answer,
             Refused::Status(status) => {
-                let form = handlers::plain_form(&parts.headers, None).unwrap_or_default();
-                respond::refusal(&status, &form)
+                respond::refusal(&status, &handlers::refusal_form(&parts.headers))
             }
         });
         running.finish(answer.status().as_u16());
@@ -358,17 +357,15 @@ async fn handle(
         Route::Resource(target) => handlers::resource(scope, target, body).await?,
         Route::Health(root, check) => server.health.answer(root, &check, &scope.query),
         Route::Metrics => handlers::metrics(scope),
-        Route::Index => handlers::index(scope)?,
+        Route::Index => handlers::index(scope),
         Route::Version => handlers::version(scope)?,
         Route::LegacyVersions => {
             let form = scope.discovery_form()?;
             generation.discovery.legacy_versions(&form, headers)
         }
-        Route::Groups => generation
-            .discovery
-            .groups(&scope.discovery_form()?, headers),
+        Route::Groups => generation.discovery.groups(&scope.groups_form()?, headers),
         Route::Group(name) => {
-            let found = generation.discovery.group(&name, &scope.plain_form()?);
+            let found = generation.discovery.group(&name, &scope.group_form()?);
             found.ok_or(Miss::Page)?
         }
         Route::Resources { group, version } => {
@@ -376,8 +373,8 @@ async fn handle(
             let found = generation.discovery.resources(&group, &version, &form);
             found.ok_or(Miss::Resource)?
         }
-        Route::OpenApiV2 => generation.openapi.v2(headers)?,
-        Route::OpenApiV3Index => generation.openapi.v3_index(&scope.plain_form()?),
+        Route::OpenApiV2 => generation.openapi.v2(headers),
+        Route::OpenApiV3Index => generation.openapi.v3_index(headers),
         Route::OpenApiV3(key) => {
             let found = generation.openapi.v3(&key, &scope.query, headers);
             found.ok_or(Miss::Page)?
