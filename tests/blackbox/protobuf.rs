@@ -1,12 +1,14 @@
 //! `application/vnd.kubernetes.protobuf` as clients see it (API-57, API-58, API-59, API-67), and in
 //! the store (KV-20, KV-21, SF-6).
 
+use std::io::Read as _;
+
 use api::protobuf::{Envelope, Texts, to_json, write_document};
 use http::StatusCode;
 use kinds::types::TYPES;
 use serde_json::{Value, json};
 
-use crate::harness::client::Answer;
+use crate::harness::client::{Answer, Lines};
 use crate::harness::{Call, Client, Daemon};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -144,11 +146,53 @@ async fn long_lists_are_whole_api_64() {
     }
 }
 
-/// The events of a stream in frames.
-fn events(mut stream: &[u8]) -> Vec<(String, Value)> {
+/// How many parts of compressed lists were found, and how many made.
+async fn runs(daemon: &Daemon) -> [u64; 2] {
+    let page = daemon.client().call(Call::get("/metrics")).await.text();
+    ["found", "made"].map(|result| {
+        let series = format!("taffrail_list_runs_total{{result=\"{result}\"}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&series));
+        line.unwrap_or("0").parse().unwrap()
+    })
+}
+
+/// What was compressed for one client is kept for the next one.
+#[tokio::test]
+async fn compressed_lists_are_kept_api_65() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    for number in 0..300 {
+        let object = configmap(&format!("kept-{number:03}"), &"x".repeat(1_000));
+        client
+            .call(Call::post(CONFIGMAPS, &object))
+            .await
+            .expect(201);
+    }
+    let list = read(&get(&client, CONFIGMAPS).await, 200);
+    let [_, made_before] = runs(&daemon).await;
+    let gzip = || {
+        Call::get(CONFIGMAPS)
+            .header("accept", PROTOBUF)
+            .header("accept-encoding", "gzip")
+    };
+    for round in 0..3 {
+        let packed = client.call(gzip()).await;
+        assert_eq!(packed.header("content-encoding"), Some("gzip"));
+        let mut plain = Vec::new();
+        let mut reader = flate2::read::GzDecoder::new(&*packed.body);
+        reader.read_to_end(&mut plain).unwrap();
+        assert!(unpacked(&plain)["items"] == list["items"], "round {round}");
+    }
+    let [found, made] = runs(&daemon).await;
+    let made = made - made_before;
+    assert!(made > 1, "{made}");
+    assert_eq!(found, 2 * made);
+}
+
+/// The events of a stream, to its end.
+async fn events(mut stream: Lines) -> Vec<(String, Value)> {
     let mut events = Vec::new();
-    while let Some((length, rest)) = stream.split_first_chunk::<4>() {
-        let (frame, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+    while let Some(frame) = stream.frame().await.unwrap() {
         let at = frame
             .windows(4)
             .position(|bytes| bytes == b"k8s\0")
@@ -156,7 +200,6 @@ fn events(mut stream: &[u8]) -> Vec<(String, Value)> {
         let kind = &frame[2..2 + usize::from(frame[1])];
         let kind = String::from_utf8(kind.to_vec()).unwrap();
         events.push((kind, unpacked(&frame[at..])));
-        stream = rest;
     }
     events
 }
@@ -181,12 +224,11 @@ async fn watches_are_frames_of_protobuf_api_57_api_58() {
         ),
         (METADATA.to_owned(), "PartialObjectMetadata"),
     ] {
-        let watched = client
-            .call(Call::get(&path).header("accept", &accept))
-            .await;
+        let watch = Call::get(&path).header("accept", &accept);
+        let watched = client.lines(watch).await.unwrap();
         let media_type = "application/vnd.kubernetes.protobuf;stream=watch";
-        assert_eq!(watched.header("content-type"), Some(media_type));
-        let events = events(&watched.body);
+        assert_eq!(watched.headers["content-type"], media_type);
+        let events = events(watched).await;
         assert!(events.len() >= 2, "{events:?}");
         assert_eq!(events[0].0, "ADDED");
         assert_eq!(events[0].1["kind"], kind);
@@ -199,10 +241,11 @@ async fn watches_are_frames_of_protobuf_api_57_api_58() {
     }
     let late = format!("{CONFIGMAPS}?watch=true&resourceVersion=999999999&timeoutSeconds=1");
     let late = client
-        .call(Call::get(&late).header("accept", PROTOBUF))
-        .await;
+        .lines(Call::get(&late).header("accept", PROTOBUF))
+        .await
+        .unwrap();
     if late.status == StatusCode::OK {
-        for (kind, status) in events(&late.body) {
+        for (kind, status) in events(late).await {
             assert_eq!((&*kind, &status["kind"]), ("ERROR", &json!("Status")));
         }
     }

@@ -9,7 +9,7 @@ use super::*;
 use crate::api::status::{Denied, StatusReason};
 use crate::kinds::definitions::core::configmaps;
 use crate::server::encoding::tests::cached;
-use crate::server::encoding::{Conversion, MetaVersion, YAML};
+use crate::server::encoding::{Conversion, JSON, MetaVersion, PROTOBUF, YAML};
 use crate::storage::ObjectList;
 
 fn page(items: usize, bytes: usize) -> ObjectList {
@@ -116,20 +116,27 @@ async fn a_long_list_goes_out_in_pieces_and_is_complete_api_64() {
 #[tokio::test]
 async fn compressed_lists_are_the_plain_ones_whether_made_or_found_api_65() {
     let kept = Arc::default();
-    let conversions = [
-        None,
-        Some(Conversion::MetadataList(MetaVersion::V1)),
-        Some(Conversion::MetadataList(MetaVersion::V1Beta1)),
-        Some(Conversion::Table(MetaVersion::V1)),
-    ];
-    let mut page = page(2_000, 1_000);
+    let table = Conversion::Table(MetaVersion::V1);
+    let mut forms = vec![form(Some(table))];
+    for media_type in [JSON, PROTOBUF] {
+        for conversion in [
+            None,
+            Some(Conversion::MetadataList(MetaVersion::V1)),
+            Some(Conversion::MetadataList(MetaVersion::V1Beta1)),
+        ] {
+            let mut form = form(conversion);
+            form.encoding.media_type = MediaTypeRef::named(media_type).expect("a media type");
+            forms.push(form);
+        }
+    }
+    let mut page = page(5_000, 200);
     for round in 0..3 {
-        for conversion in conversions {
-            let plain = list(&form(conversion), &configmaps().into(), page.clone(), &kept).await;
+        for form in &forms {
+            let plain = list(form, &configmaps().into(), page.clone(), &kept).await;
             let (plain, _) = body(plain.unwrap()).await;
             let gzip = Form {
                 gzip: true,
-                ..form(conversion)
+                ..*form
             };
             let packed = list(&gzip, &configmaps().into(), page.clone(), &kept)
                 .await
@@ -140,7 +147,7 @@ async fn compressed_lists_are_the_plain_ones_whether_made_or_found_api_65() {
             flate2::read::GzDecoder::new(packed.as_slice())
                 .read_to_end(&mut unpacked)
                 .unwrap();
-            assert!(unpacked == plain, "round {round}, {conversion:?}");
+            assert!(unpacked == plain, "round {round}, {form:?}");
         }
         page.items.remove(700 + round);
         page.revision = page.revision.next();
@@ -181,27 +188,41 @@ async fn lists_over_the_threshold_are_compressed_api_65() {
 
 #[tokio::test]
 async fn what_is_compressed_is_decided_to_the_byte_api_65() {
-    let all = page(2000, 50);
-    for conversion in [None, Some(Conversion::MetadataList(MetaVersion::V1))] {
+    let all = page(6_000, 50);
+    let metadata = Some(Conversion::MetadataList(MetaVersion::V1));
+    // Without the text that closes the list in JSON.
+    for (media_type, conversion, closing) in [
+        (JSON, None, 3),
+        (JSON, metadata, 3),
+        (PROTOBUF, None, 0),
+        (PROTOBUF, metadata, 0),
+    ] {
         let sent = async |items: usize, gzip| {
             let mut list_of = all.clone();
             list_of.items.truncate(items);
-            let form = Form {
+            let mut form = Form {
                 gzip,
                 ..form(conversion)
             };
+            form.encoding.media_type = MediaTypeRef::named(media_type).expect("a media type");
             let answer = list(&form, &configmaps().into(), list_of, &Arc::default()).await;
             answer.expect("an answer")
         };
-        for items in 1.. {
-            // Without the text that closes the list.
-            let length = body(sent(items, false).await).await.0.len() - 3;
+        // The longest list that is not compressed, and the shortest that is.
+        let (mut plain, mut packed) = (1, all.items.len());
+        while packed - plain > 1 {
+            let items = plain.midpoint(packed);
+            let length = body(sent(items, false).await).await.0.len() - closing;
+            match length > gzip::THRESHOLD_BYTES {
+                true => packed = items,
+                false => plain = items,
+            }
+        }
+        assert!(packed < all.items.len());
+        for (items, expected) in [(plain, false), (packed, true)] {
             let answer = sent(items, true).await;
             let is_marked = answer.headers().contains_key(CONTENT_ENCODING);
-            assert_eq!(is_marked, length > gzip::THRESHOLD_BYTES, "{items}");
-            if is_marked {
-                break;
-            }
+            assert_eq!(is_marked, expected, "{items}");
         }
     }
 }

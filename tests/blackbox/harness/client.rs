@@ -420,24 +420,41 @@ impl Lines {
                 }
                 continue;
             }
-            match self.body.frame().await {
-                None => return Ok(None),
-                Some(frame) => {
-                    if let Ok(data) = frame?.into_data() {
-                        self.buffer.extend_from_slice(&data);
-                    }
-                }
+            if !self.fill().await? {
+                return Ok(None);
             }
         }
     }
 
-    /// The rest of the stream.
-    pub async fn whole(mut self) -> Result<Bytes, Broken> {
-        while let Some(frame) = self.body.frame().await {
-            if let Ok(data) = frame?.into_data() {
-                self.buffer.extend_from_slice(&data);
+    /// The next frame of a stream in protobuf, without its length; `None` at the end of the stream.
+    pub async fn frame(&mut self) -> Result<Option<Bytes>, Broken> {
+        loop {
+            if let Some(length) = self.buffer.first_chunk::<4>() {
+                let end = 4 + u32::from_be_bytes(*length) as usize;
+                if self.buffer.len() >= end {
+                    return Ok(Some(self.buffer.split_to(end).freeze().slice(4..)));
+                }
+            }
+            if !self.fill().await? {
+                return Ok(None);
             }
         }
+    }
+
+    /// Waits for more of the body. False at its end.
+    async fn fill(&mut self) -> Result<bool, Broken> {
+        let Some(frame) = self.body.frame().await else {
+            return Ok(false);
+        };
+        if let Ok(data) = frame?.into_data() {
+            self.buffer.extend_from_slice(&data);
+        }
+        Ok(true)
+    }
+
+    /// The rest of the stream.
+    pub async fn whole(mut self) -> Result<Bytes, Broken> {
+        while self.fill().await? {}
         Ok(self.buffer.freeze())
     }
 

@@ -108,6 +108,7 @@ impl ListWriter {
         let run = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
         let form = RunForm {
             items,
+            is_protobuf: false,
             is_first: self.is_first,
         };
         let found = kept.get(form, run, || {

@@ -3,7 +3,11 @@
 //! The length of a list stands before its items. A list that is not too long is written as a whole,
 //! and each item becomes protobuf once. Of longer ones the first pass keeps the length alone, and
 //! the items become protobuf again while they are sent: memory is bounded, whatever the list is.
+//!
+//! A compressed list is made of runs that are kept, as in JSON (API-65). The lengths of their texts
+//! add up to that of the list.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use actors::object::CachedObject;
@@ -12,7 +16,8 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, LocalBoxStream};
 
 use super::pieces::{PIECE_BYTES, compressed};
-use super::{ListBody, ListMetadata, Shape};
+use super::runs::{CompressedRuns, Run, RunForm, run_length};
+use super::{ListBody, ListMetadata, Shape, is_long};
 use crate::api::protobuf::{END, Envelope, push_bytes, write_message};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
@@ -20,9 +25,11 @@ use crate::kinds::types::TYPES;
 use crate::schema::{Schema, StructId};
 use crate::server::encoding::{Conversion, Encoding};
 use crate::server::gzip;
+use crate::server::gzip::segments::{Assembly, Segment};
 use crate::storage::ObjectList;
 
-/// The longest list that is written as a whole.
+/// The longest list that is written as a whole, and the most compressed bytes of one that are held
+/// until its length is known.
 const WHOLE_BYTES_MAX: usize = 8 << 20;
 
 /// The number of the items in all lists.
@@ -54,13 +61,31 @@ impl Items {
     }
 }
 
-/// A page of objects of this kind.
+/// What stands before the items.
+struct Head {
+    kind: String,
+    api_version: String,
+    metadata: Vec<u8>,
+}
+
+impl Head {
+    /// The opening of a list whose items have this length.
+    fn opening(&self, items: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let length = self.metadata.len() + items;
+        Envelope::write_opening(&self.api_version, &self.kind, length, &mut out);
+        out.extend_from_slice(&self.metadata);
+        out
+    }
+}
+
+/// A page of objects of this kind, compressed if there are runs to keep.
 ///
 /// # Errors
 /// The kind has no form in protobuf, which was asked before.
 pub(super) async fn list(
     encoding: &Encoding,
-    gzip: bool,
+    kept: Option<&Arc<CompressedRuns>>,
     kind: &Arc<ResourceDefinition>,
     shape: Box<dyn Shape>,
     list: ObjectList,
@@ -78,17 +103,49 @@ pub(super) async fn list(
         ),
     };
     let of = of.ok_or_else(|| Box::new(Status::internal("a kind without a form in protobuf")))?;
-    let mut items = Items {
+    let head = Head {
+        kind: name,
+        api_version,
+        metadata: metadata(&ListMetadata::of(&list)),
+    };
+    let form = shape.kept_as().map(|items| RunForm {
+        items,
+        is_protobuf: true,
+        is_first: false,
+    });
+    // JSON is longer than protobuf.
+    let kept = kept.filter(|_| is_long(&*shape, &[], &list.items));
+    let items = Items {
         shape,
         of,
         json: Vec::new(),
         raw: Vec::new(),
     };
-    let metadata = metadata(&ListMetadata::of(&list));
+    let is_compressed = kept.is_some();
+    let items = match (kept, form) {
+        (Some(kept), Some(form)) => {
+            let runs = Runs::new(items, list.items, form, Arc::clone(kept));
+            match runs.sent(&head).await {
+                Ok(pieces) => return Ok(ListBody::Pieces(pieces)),
+                Err(short) => return Ok(plain(&head, short.items, short.objects, false).await),
+            }
+        }
+        _ => items,
+    };
+    Ok(plain(&head, items, list.items, is_compressed).await)
+}
+
+/// A list that is written for this request alone.
+async fn plain(
+    head: &Head,
+    mut items: Items,
+    objects: Vec<Arc<CachedObject>>,
+    gzip: bool,
+) -> ListBody {
     // The first pass.
-    let (mut body, mut length, mut is_kept) = (Vec::new(), metadata.len(), true);
+    let (mut body, mut length, mut is_kept) = (Vec::new(), 0, true);
     let mut turn = 0;
-    for object in &list.items {
+    for object in &objects {
         let before = body.len();
         items.write(object, &mut body);
         let written = body.len() - before;
@@ -103,17 +160,99 @@ pub(super) async fn list(
             tokio::task::yield_now().await;
         }
     }
-    let mut opening = Vec::new();
-    Envelope::write_opening(&api_version, &name, length, &mut opening);
-    opening.extend_from_slice(&metadata);
-    if is_kept {
-        let whole = [&opening, &*body, END].concat();
-        if whole.len() <= gzip::THRESHOLD_BYTES {
-            return Ok(ListBody::Whole(whole));
-        }
-        return Ok(sent(cut(whole), gzip));
+    let opening = head.opening(length);
+    if !is_kept {
+        return sent(again(opening, items, objects), gzip);
     }
-    Ok(sent(again(opening, items, list.items), gzip))
+    let whole = [&opening, &*body, END].concat();
+    match whole.len() <= gzip::THRESHOLD_BYTES {
+        true => ListBody::Whole(whole),
+        false => sent(cut(whole), gzip),
+    }
+}
+
+/// The runs of a list.
+struct Runs {
+    items: Items,
+    objects: Vec<Arc<CachedObject>>,
+    /// How many objects were taken.
+    taken: usize,
+    form: RunForm,
+    kept: Arc<CompressedRuns>,
+    /// The first runs, from when the length of the list was found out.
+    held: VecDeque<Arc<Run>>,
+}
+
+impl Runs {
+    fn new(
+        items: Items,
+        objects: Vec<Arc<CachedObject>>,
+        form: RunForm,
+        kept: Arc<CompressedRuns>,
+    ) -> Runs {
+        Runs {
+            items,
+            objects,
+            taken: 0,
+            form,
+            kept,
+            held: VecDeque::new(),
+        }
+    }
+
+    /// The next run, or `None` when none are left.
+    fn next(&mut self) -> Option<Arc<Run>> {
+        let rest = self.objects.get(self.taken..).unwrap_or_default();
+        let objects = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
+        self.taken += objects.len();
+        let items = &mut self.items;
+        let held = self.held.pop_front();
+        Some(held.unwrap_or_else(|| {
+            self.kept.get(self.form, objects, || {
+                let mut text = Vec::new();
+                for object in objects {
+                    items.write(object, &mut text);
+                }
+                text
+            })
+        }))
+    }
+
+    /// The list as a gzip body. One that is too short for that is given back.
+    async fn sent(mut self, head: &Head) -> Result<LocalBoxStream<'static, Bytes>, Runs> {
+        let (mut length, mut size) = (0, 0);
+        let mut held = VecDeque::new();
+        while let Some(run) = self.next() {
+            length += run.length;
+            size += run.segment.size();
+            if size <= WHOLE_BYTES_MAX {
+                held.push_back(run);
+            }
+            tokio::task::yield_now().await;
+        }
+        (self.taken, self.held) = (0, held);
+        let opening = head.opening(length);
+        if opening.len() + length + END.len() <= gzip::THRESHOLD_BYTES {
+            return Err(self);
+        }
+        let state = (opening, self, Assembly::default());
+        let pieces = stream::unfold(Some(state), |state| async move {
+            let (opening, mut runs, mut assembly) = state?;
+            tokio::task::yield_now().await;
+            let mut out = Vec::new();
+            if !opening.is_empty() {
+                assembly.push(&Segment::of(&opening), opening.len(), &mut out);
+            }
+            if let Some(run) = runs.next() {
+                assembly.push(&run.segment, run.length, &mut out);
+                return Some((Bytes::from(out), Some((Vec::new(), runs, assembly))));
+            }
+            assembly.push(&Segment::of(END), END.len(), &mut out);
+            assembly.finish(&mut out);
+            Some((Bytes::from(out), None))
+        });
+        Ok(pieces.boxed_local())
+    }
 }
 
 /// The metadata as a field of the list.

@@ -55,6 +55,8 @@ fn marks_an_end(item: &CachedObject) -> bool {
 pub(super) struct RunForm {
     /// The form of each item.
     pub(super) items: ItemForm,
+    /// Whether items are in protobuf, where nothing is between them.
+    pub(super) is_protobuf: bool,
     /// Whether the run starts the list, so that its first item has no comma before it.
     pub(super) is_first: bool,
 }
@@ -190,6 +192,7 @@ mod tests {
 
     const FORM: RunForm = RunForm {
         items: ItemForm::Object,
+        is_protobuf: false,
         is_first: true,
     };
 
@@ -252,6 +255,11 @@ mod tests {
             ..FORM
         };
         assert_eq!(lengths(metadata, &items, 4), 4);
+        let protobuf = RunForm {
+            is_protobuf: true,
+            ..FORM
+        };
+        assert_eq!(lengths(protobuf, &items, 7), 7);
         // Equal, but not the same objects.
         assert_eq!(lengths(FORM, &objects(3, 10), 5), 5);
         assert_eq!(lengths(FORM, &items[..2], 6), 6);
