@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
 use super::wire::{Piece, Reader};
-use super::{ProtobufError, malformed, schema_type};
+use super::{ProtobufError, fields, malformed, schema_type};
 use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration};
 use crate::quantity;
 use crate::schema::{
@@ -392,6 +392,10 @@ impl<'s, 'o> Decoder<'s, 'o> {
         let Some(raw) = first_bytes(bytes, 1)?.filter(|raw| !raw.is_empty()) else {
             return Ok(false);
         };
+        if fields::is_canonical(raw) {
+            self.out.extend_from_slice(raw);
+            return Ok(true);
+        }
         let parsed = decode_value(raw, BodyFormat::Json);
         let (value, _) = parsed.map_err(|why| malformed(format!("{}: {why}", field.name)))?;
         if value.is_null() {

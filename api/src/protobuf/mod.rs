@@ -7,6 +7,7 @@
 
 mod decode;
 mod encode;
+mod fields;
 mod raw;
 mod wire;
 
