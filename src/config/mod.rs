@@ -29,8 +29,8 @@ pub use storage::{
     StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 pub use values::{
-    AccessLogMode, BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names,
-    Period, Port, StorageBackend, WholeSeconds,
+    AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, FilePath, LogFilter,
+    LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
 };
 
 use std::path::Path;

@@ -11,8 +11,8 @@ use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
 use super::values::{
-    AccessLogMode, BindAddress, ByteSize, FilePath, LogFilter, LogFormat, MetricsAddress, Names,
-    Period, Port, StorageBackend, WholeSeconds,
+    AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, FilePath, LogFilter,
+    LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
 };
 
 /// One setting, its value as text and what it means: a line of `taffrail config`.
@@ -216,6 +216,23 @@ settings! {
         /// this many seconds and at most a twentieth.
         /// [default: 60]
         lease_reuse_duration_seconds: u64 ["SECONDS"] = 60;
+    }
+
+    "Services" {
+        /// Ranges from which Services get their addresses, in CIDR notation: one, or one of each
+        /// family separated by a comma. The first family is the one that Services have by default.
+        /// [default: 10.0.0.0/24]
+        service_cluster_ip_range: AddressRanges ["CIDR,..."] = AddressRanges::default();
+
+        /// Address under which pods and other machines reach this daemon: an endpoint of the Service
+        /// default/kubernetes. Without one, that is bind-address, or the address of the default route
+        /// where that is 0.0.0.0; a daemon that listens on this machine only is no endpoint.
+        /// [default: none]
+        advertise_address: AdvertiseAddress ["ADDRESS"] = AdvertiseAddress(None);
+
+        /// Ports of the nodes for Services of the types NodePort and LoadBalancer.
+        /// [default: 30000-32767]
+        service_node_port_range: PortRange ["PORT-PORT"] = PortRange::default();
     }
 
     "Encryption at rest" {

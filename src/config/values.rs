@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -247,6 +247,141 @@ impl FromStr for Names {
 impl fmt::Display for Names {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0.join(","))
+    }
+}
+
+/// Ranges of addresses of Services: one, or one of each family (API-228). Each is its first address
+/// and the number of bits that all its addresses have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressRanges(pub Vec<(IpAddr, u32)>);
+
+impl Default for AddressRanges {
+    fn default() -> AddressRanges {
+        AddressRanges(vec![(Ipv4Addr::new(10, 0, 0, 0).into(), 24)])
+    }
+}
+
+impl FromStr for AddressRanges {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AddressRanges, String> {
+        let ranges: Result<Vec<_>, String> = text.split(',').map(address_range).collect();
+        let ranges = ranges?;
+        match &*ranges {
+            [_] => Ok(AddressRanges(ranges)),
+            [one, other] if one.0.is_ipv4() != other.0.is_ipv4() => Ok(AddressRanges(ranges)),
+            _ => Err("give one range, or one of IPv4 and one of IPv6".to_owned()),
+        }
+    }
+}
+
+/// Services need some addresses, and kube-apiserver takes no larger ranges either.
+fn address_range(text: &str) -> Result<(IpAddr, u32), String> {
+    let text = text.trim();
+    let wrong = || format!("`{text}` is no range of addresses; write it as 10.0.0.0/24");
+    let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
+    let address: IpAddr = address.parse().map_err(|_| wrong())?;
+    let bits: u32 = bits.parse().map_err(|_| wrong())?;
+    let (least, most) = if address.is_ipv4() {
+        (8, 30)
+    } else {
+        (64, 126)
+    };
+    if !(least..=most).contains(&bits) {
+        return Err(format!(
+            "`{text}`: a range of this family has /{least} to /{most}"
+        ));
+    }
+    let first: IpAddr = match address {
+        IpAddr::V4(address) => {
+            Ipv4Addr::from(u32::from(address) >> (32 - bits) << (32 - bits)).into()
+        }
+        IpAddr::V6(address) => {
+            Ipv6Addr::from(u128::from(address) >> (128 - bits) << (128 - bits)).into()
+        }
+    };
+    Ok((first, bits))
+}
+
+impl fmt::Display for AddressRanges {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges = self.0.iter();
+        let texts = ranges.map(|(first, bits)| format!("{first}/{bits}"));
+        formatter.write_str(&texts.collect::<Vec<String>>().join(","))
+    }
+}
+
+/// The address of this daemon for others, if it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdvertiseAddress(pub Option<IpAddr>);
+
+impl FromStr for AdvertiseAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AdvertiseAddress, String> {
+        if text.is_empty() {
+            return Ok(AdvertiseAddress(None));
+        }
+        let address: Option<IpAddr> = text.parse().ok();
+        let usable = address.filter(|ip| !ip.is_loopback() && !ip.is_unspecified());
+        match usable {
+            Some(_) => Ok(AdvertiseAddress(usable)),
+            None => Err(format!(
+                "`{text}` is no address under which others reach this machine"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for AdvertiseAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |address| address.fmt(formatter))
+    }
+}
+
+/// A range of ports, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    /// The first one.
+    pub first: u16,
+    /// The last one.
+    pub last: u16,
+}
+
+impl Default for PortRange {
+    fn default() -> PortRange {
+        PortRange {
+            first: 30000,
+            last: 32767,
+        }
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.first, self.last)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = String;
+
+    /// `30000-32767`, or `30000+100` for that many more.
+    fn from_str(text: &str) -> Result<PortRange, String> {
+        let wrong = || format!("`{text}` is no range of ports; write it as 30000-32767");
+        let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());
+        let (first, last) = match (text.split_once('-'), text.split_once('+')) {
+            (Some((first, last)), _) => (number(first)?, number(last)?),
+            (None, Some((first, count))) => {
+                let first = number(first)?;
+                (first, first.saturating_add(number(count)?))
+            }
+            (None, None) => (number(text)?, number(text)?),
+        };
+        match first >= 1 && first <= last {
+            true => Ok(PortRange { first, last }),
+            false => Err(wrong()),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use crate::registry::Registry;
 
 mod garbage_collector;
+pub mod kubernetes_service;
 mod leader_election;
 mod leader_elector;
 mod metrics;

@@ -1,8 +1,10 @@
 //! The configured storage factory.
 
+use std::sync::Arc;
+
 use crate::api::resource::ResourceDefinition;
 use crate::config::{Config, StorageMediaType};
-use crate::kinds::definitions::{built_in, reviews};
+use crate::kinds::definitions::{built_in, core, reviews};
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::encryption::Encryption;
@@ -96,6 +98,19 @@ pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String
     let kinds = kind_warnings(config);
     let warnings = factory.warnings().into_iter();
     warnings.chain(unused).chain(kinds).collect()
+}
+
+/// The plan of RangeAllocations, which no path serves.
+///
+/// # Errors
+/// As [`StorageFactory::plan`].
+pub(super) fn range_allocations(
+    factory: &StorageFactory,
+    engines: &Engines,
+    encryption: &Encryption,
+) -> Result<StoragePlan, FactoryError> {
+    let row = Arc::new(core::rangeallocations());
+    factory.plan(&row, &[], engines, encryption)
 }
 
 /// The plan of each stored resource.

@@ -13,6 +13,7 @@ mod readiness;
 mod reload;
 pub mod resources;
 mod service_manager;
+mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
@@ -51,7 +52,7 @@ use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
-use factory::{is_served, storage_plans};
+use factory::{is_served, range_allocations, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 pub use start_error::StartError;
@@ -112,11 +113,12 @@ impl Daemon {
             options::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
         )?;
-        let registry = assemble(&config, &plans, &actor_system);
+        let taken_ports = range_allocations(&factory, &engines, &encryption)?;
+        let registry = assemble(&config, &plans, &taken_ports, &actor_system);
         let authorizer = add_reviews(&registry, &config, &credentials);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system)?;
-        let controllers = Controllers::start(setup, sharing);
+        let controllers = Controllers::start(setup, sharing.clone());
 
         describe_metrics();
         let start = readiness::Start {
@@ -131,10 +133,9 @@ impl Daemon {
             actix_rt::spawn(telemetry::upkeep(series.clone())),
             actix_rt::spawn(options::object_counter(&config, &registry).run()),
             actix_rt::spawn(start.complete()),
+            service_network::kept(&config, &registry, address, &sharing),
         ];
-        background.extend(encryption::follow(&config, &encryption));
-        background.push(reload::follow(credentials.clone()));
-        background.extend(service_manager::watched(watchdog.clone()));
+        background.extend(followed(&config, &encryption, &credentials, &watchdog));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -326,7 +327,13 @@ fn warn(config: &Config, factory: &StorageFactory) {
 }
 
 /// The registry of the planned resources.
-fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) -> Registry {
+fn assemble(
+    config: &Config,
+    plans: &[StoragePlan],
+    taken_ports: &StoragePlan,
+    actor_system: &ActorSystem,
+) -> Registry {
+    let network = service_network::of(config, taken_ports, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let root = Root::from(config.etcd_prefix.as_str());
@@ -334,7 +341,21 @@ fn assemble(config: &Config, plans: &[StoragePlan], actor_system: &ActorSystem) 
         true => Collector::Running,
         false => Collector::Absent,
     };
-    Registry::new(root, config.event_ttl.0, collector, versions.collect())
+    let ttl = config.event_ttl.0;
+    Registry::with_network(root, ttl, collector, versions.collect(), Some(network))
+}
+
+/// The tasks that follow files and the service manager.
+fn followed(
+    config: &Config,
+    encryption: &Encryption,
+    credentials: &Arc<Credentials>,
+    watchdog: &Watchdog,
+) -> Vec<JoinHandle<()>> {
+    let files = encryption::follow(config, encryption).into_iter();
+    let all = files.chain([reload::follow(credentials.clone())]);
+    all.chain(service_manager::watched(watchdog.clone()))
+        .collect()
 }
 
 /// The permissions of users, of which the served reviews tell.

@@ -16,6 +16,7 @@ mod namespaced_name;
 pub mod pending_creates;
 pub mod rest;
 mod served;
+pub mod services;
 pub mod store;
 pub mod strategy;
 
@@ -23,7 +24,7 @@ pub use catalog::Catalog;
 pub use context::RequestContext;
 pub use namespaced_name::NamespacedName;
 pub use rest::RestStorage;
-pub use served::Registry;
+pub use served::{Registry, ServiceNetwork};
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, StoreOptions, UpdateSource, WatchRefusal, Written,
 };

@@ -9,20 +9,33 @@ use super::catalog::Catalog;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
 use super::rest::{self, RestStorage};
+use super::services::{AddressAllocator, PortAllocator, PortRange, ServiceAllocators};
 use super::store::{RegistryStore, StoreOptions};
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::lifecycle::NamespaceLifecycle;
 use crate::admission::{Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
+use crate::kinds::validation::addresses::Range;
 use crate::storage::{ResourceStorage, Root};
 
 /// A version of a resource and the storage of its objects.
 pub type StoredVersion = (Arc<ResourceDefinition>, ResourceStorage);
 
+/// What Services take of the cluster (API-228).
+pub struct ServiceNetwork {
+    /// The ranges of their addresses, at most one for each family, the first family first.
+    pub address_ranges: Vec<Range>,
+    /// The ports of the nodes.
+    pub node_ports: PortRange,
+    /// RangeAllocations, where taken ports are kept.
+    pub range_allocations: StoredVersion,
+}
+
 /// The served resources. Clones share the same state.
 #[derive(Clone)]
 pub struct Registry {
     options: StoreOptions,
+    allocators: Option<Arc<ServiceAllocators>>,
     current: Arc<watch::Sender<Arc<Catalog>>>,
 }
 
@@ -35,6 +48,17 @@ impl Registry {
         event_ttl: Duration,
         collector: Collector,
         resources: Vec<StoredVersion>,
+    ) -> Registry {
+        Registry::with_network(root, event_ttl, collector, resources, None)
+    }
+
+    /// The same, with addresses and ports for Services.
+    pub fn with_network(
+        root: impl Into<Root>,
+        event_ttl: Duration,
+        collector: Collector,
+        resources: Vec<StoredVersion>,
+        network: Option<ServiceNetwork>,
     ) -> Registry {
         let mut namespaces = resources.iter();
         let namespaces = namespaces.find(|(row, _)| row.is("", "namespaces"));
@@ -51,15 +75,23 @@ impl Registry {
             collector,
             ..StoreOptions::default()
         };
+        let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
-        let stores: Vec<Arc<RegistryStore>> =
-            stores.map(|resource| store(resource, &options)).collect();
+        let stores: Vec<Arc<RegistryStore>> = stores
+            .map(|resource| store(resource, &options, allocators.as_ref()))
+            .collect();
         let others = rest::unstored(&stores);
         let (current, _) = watch::channel(Arc::new(Catalog::new(stores, others)));
         Registry {
             options,
+            allocators,
             current: Arc::new(current),
         }
+    }
+
+    /// The allocators of what Services take, if there are any.
+    pub fn service_allocators(&self) -> Option<&Arc<ServiceAllocators>> {
+        self.allocators.as_ref()
     }
 
     /// The current generation. A request calls this once and keeps the result.
@@ -74,7 +106,7 @@ impl Registry {
 
     /// Adds a version of a resource, or replaces the storage of a known one.
     pub fn add(&self, version: StoredVersion) {
-        let store = store(version, &self.options);
+        let store = store(version, &self.options, self.allocators.as_ref());
         self.current
             .send_modify(|current| *current = Arc::new(current.with(store)));
     }
@@ -108,7 +140,38 @@ impl Registry {
     }
 }
 
-fn store((definition, storages): StoredVersion, options: &StoreOptions) -> Arc<RegistryStore> {
-    let store = RegistryStore::new(definition, storages, options.clone());
-    Arc::new(store)
+fn store(
+    (definition, storages): StoredVersion,
+    options: &StoreOptions,
+    allocators: Option<&Arc<ServiceAllocators>>,
+) -> Arc<RegistryStore> {
+    let mut options = options.clone();
+    if definition.is("", "services") {
+        options.allocation = allocators.map(|allocators| Arc::clone(allocators) as _);
+    }
+    Arc::new(RegistryStore::new(definition, storages, options))
+}
+
+/// The allocators of what Services take. `None` if what they need is not served.
+fn allocators(
+    network: ServiceNetwork,
+    resources: &[StoredVersion],
+    options: &StoreOptions,
+) -> Option<Arc<ServiceAllocators>> {
+    let find = |group, plural| {
+        let mut resources = resources.iter();
+        let found = resources.find(|(row, _)| row.is(group, plural));
+        found.map(|version| store(version.clone(), options, None))
+    };
+    let services = find("", "services")?;
+    let addresses = find("networking.k8s.io", "ipaddresses")?;
+    let cidrs = find("networking.k8s.io", "servicecidrs")?;
+    let addresses = AddressAllocator::new(addresses, cidrs, network.address_ranges);
+    let ports = PortAllocator::new(network.range_allocations, network.node_ports);
+    Some(Arc::new(ServiceAllocators::new(
+        Arc::clone(services.definition()),
+        addresses,
+        ports,
+        find("", "endpoints"),
+    )))
 }

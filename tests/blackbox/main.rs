@@ -61,6 +61,7 @@ mod rolling;
 mod rollout;
 mod scrapes;
 mod security;
+mod services;
 mod stalled;
 mod storage_metrics;
 mod stored;

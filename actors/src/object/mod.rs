@@ -78,6 +78,7 @@ impl CachedObject {
             revision_member,
             after,
         } = wire;
+        let revision_member = member_before(revision_member, after);
         let body_bytes = before.len() + revision_member.len() + after.len();
         Some(CachedObject {
             types: Arc::clone(types),
@@ -153,7 +154,9 @@ impl CachedObject {
     /// The wire form with another `resourceVersion`, for DELETED events (PF-1).
     pub fn wire_at(&self, revision: Revision) -> Vec<u8> {
         let (before, after) = self.around_revision();
-        [self.types(), before, &revision_member(revision), after].concat()
+        let member = revision_member(revision);
+        let member = member_before(&member, after);
+        [self.types(), before, member, after].concat()
     }
 
     /// The same object at another revision.
@@ -184,6 +187,14 @@ fn split_at(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
 
 /// What an object takes beside its buffer: itself, its counters, and the allocator's overhead.
 const OBJECT_OVERHEAD_BYTES: usize = size_of::<CachedObject>() + 40;
+
+/// The member as it is written before this text: without a comma when no other member follows.
+fn member_before<'m>(member: &'m [u8], after: &[u8]) -> &'m [u8] {
+    match after.first() {
+        Some(b'}') => member.strip_suffix(b",").unwrap_or(member),
+        _ => member,
+    }
+}
 
 /// The `"resourceVersion":"7",` member of this revision.
 pub fn revision_member(revision: Revision) -> Vec<u8> {

@@ -1,6 +1,8 @@
 //! The core group, `v1`.
 
-use super::{generation, names, part, rules, status, typed, with_scale, with_status};
+use super::{
+    cluster, generation, names, part, rules, status, typed, unstored, with_scale, with_status,
+};
 use crate::columns::{core as columns, events as event_columns, nodes as node_columns};
 use crate::columns::{pods as pod_columns, volumes as volume_columns};
 use crate::special::{
@@ -127,6 +129,14 @@ pub fn pods() -> ResourceDefinition {
         row_conditions: Some(pod_columns::row_conditions),
         ..row
     })
+}
+
+/// Ranges of which ports of nodes are taken. No path serves them.
+pub fn rangeallocations() -> ResourceDefinition {
+    ResourceDefinition {
+        key_prefix: "ranges".to_owned(),
+        ..unstored(cluster("core.v1.RangeAllocation", "", "rangeallocations"))
+    }
 }
 
 /// Bindings of pods to nodes. They are not stored.

@@ -15,7 +15,7 @@ pub(super) mod namespaces;
 pub(super) mod pods;
 pub(super) mod resourceslices;
 pub(super) mod serviceaccounts;
-pub(super) mod services;
+pub mod services;
 pub(super) mod volumes;
 
 pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};

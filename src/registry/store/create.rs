@@ -6,6 +6,7 @@ use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
 use super::admit::Request;
+use super::allocation::settle;
 use super::{RegistryStore, reconcile_namespace};
 use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
@@ -96,6 +97,7 @@ impl RegistryStore {
         self.prepare_new(&mut object, empties, request.context)?;
         self.validate_admitted(request, options, &object, None)
             .await?;
+        let allocated = self.allocate(&mut object, None, options.dry_run).await?;
         let name = object.name().to_owned();
         let key = self.key(NamespacedName {
             namespace: request.namespace,
@@ -110,6 +112,7 @@ impl RegistryStore {
         // its outcome is known.
         let storing = async move {
             let outcome = target.create(&at, object, ttl, origin).await;
+            settle(allocated, outcome.is_ok()).await;
             drop(creation);
             outcome
         };
@@ -149,6 +152,7 @@ impl RegistryStore {
         context: &RequestContext,
     ) -> Result<(), Box<Status>> {
         self.strategy.set_requester(object, &context.user);
+        self.prepare_allocation(object, None);
         let uid = uuid::Uuid::new_v4().to_string();
         let now = clock::now();
         self.strategy.prepare_create(object, &uid, now, empties)

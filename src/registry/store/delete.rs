@@ -72,7 +72,7 @@ impl RegistryStore {
         loop {
             // Nothing keeps most objects, so they are removed at once.
             match deleting.try_remove().await? {
-                DeletionStep::Done(deletion) => return Ok(deletion),
+                DeletionStep::Done(deletion) => return Ok(deleting.released(deletion).await),
                 DeletionStep::Other => {}
                 DeletionStep::Unreadable(error) => match deleting.try_remove_unread(error).await? {
                     DeletionStep::Done(deletion) => return Ok(deletion),
@@ -81,7 +81,7 @@ impl RegistryStore {
                 },
             }
             match deleting.try_mark().await? {
-                DeletionStep::Done(deletion) => return Ok(deletion),
+                DeletionStep::Done(deletion) => return Ok(deleting.released(deletion).await),
                 // The object has changed in the meantime.
                 DeletionStep::Other | DeletionStep::Unreadable(_) => {}
             }
@@ -238,6 +238,14 @@ impl Deleting<'_> {
             .target(self.options.dry_run)
             .delete(request, check)
             .await
+    }
+
+    /// Gives back what a removed object had.
+    async fn released(&self, deletion: Deletion) -> Deletion {
+        if let (true, Ok(object)) = (deletion.removed, self.store.tree(&deletion.object)) {
+            self.store.release(&object, self.options.dry_run).await;
+        }
+        deletion
     }
 
     /// The answer for a removed object.

@@ -28,6 +28,7 @@ use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResourc
 use manage::Filters;
 
 mod admit;
+mod allocation;
 mod change;
 mod create;
 mod delete;
@@ -36,6 +37,7 @@ mod read;
 mod scale;
 mod update;
 
+pub use allocation::{Allocated, Allocation};
 pub use delete::{Answer, Deletion};
 pub use read::{Audience, WatchRefusal};
 
@@ -52,6 +54,8 @@ pub struct StoreOptions {
     pub root: Root,
     /// How long events are kept. Zero means forever.
     pub event_ttl: Duration,
+    /// What objects of this resource take of the cluster.
+    pub allocation: Option<Arc<dyn Allocation>>,
 }
 
 /// The new content for an update.

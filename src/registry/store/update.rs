@@ -7,6 +7,7 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
+use super::allocation::{Allocated, settle};
 use super::create::{SYSTEM_FIELDS, deduplicate};
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
 use crate::api::managed_fields::{Application, FieldManager, keep_times};
@@ -64,6 +65,7 @@ impl RegistryStore {
             forgets_managers: false,
             creation: None,
             released: None,
+            allocated: None,
         };
         let update = || UpdateRequest {
             key: key.clone(),
@@ -95,8 +97,13 @@ impl RegistryStore {
             outcome = target.guaranteed_update(update(), &mut updating).await;
         }
         let Updating {
-            creation, released, ..
+            creation,
+            released,
+            allocated,
+            ..
         } = updating;
+        let is_written = matches!(outcome, Ok(WriteOutcome::Done(_)));
+        settle(allocated, is_written).await;
         let created = creation.is_some();
         let operation = if created {
             FailedOperation::Create
@@ -156,6 +163,7 @@ impl RegistryStore {
         match outcome.map_err(|error| (error.kind.clone(), error)) {
             Ok(_)
             | Err((StorageErrorKind::KeyNotFound | StorageErrorKind::InvalidObject(_), _)) => {
+                self.release(&object, options.dry_run).await;
                 let key = Key::new(stored.key());
                 let shown = self.codec.wire(&key, &object, stored.revision);
                 shown
@@ -201,6 +209,8 @@ struct Updating<'u> {
     creation: Option<Arc<PendingCreate>>,
     /// Set when the last attempt ends in a deletion.
     released: Option<Released>,
+    /// What the last attempt has taken of the cluster.
+    allocated: Option<Box<dyn Allocated>>,
 }
 
 impl UpdateFunction for Updating<'_> {
@@ -211,12 +221,15 @@ impl UpdateFunction for Updating<'_> {
         async move {
             self.creation = None;
             self.released = None;
+            // Another attempt was in vain.
+            settle(self.allocated.take(), false).await;
             let mut object = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
                     let stored = self.store.tree(&cached)?;
                     let object = self.change(&cached, &stored).await?;
                     if is_released(&self.store.strategy, &object, &stored) {
+                        settle(self.allocated.take(), false).await;
                         let stored = cached;
                         self.released = Some(Released { object, stored });
                         return Ok(WriteDecision::Leave);
@@ -260,6 +273,8 @@ impl Updating<'_> {
         store
             .validate_admitted(&self.request, self.options, &object, None)
             .await?;
+        let dry_run = self.options.dry_run;
+        self.allocated = store.allocate(&mut object, None, dry_run).await?;
         Ok(object)
     }
 
@@ -325,7 +340,11 @@ impl Updating<'_> {
         self.store.check_identity(object, namespace, self.name)
     }
 
-    async fn change(&self, cached: &CachedObject, stored: &Object) -> Result<Object, Box<Status>> {
+    async fn change(
+        &mut self,
+        cached: &CachedObject,
+        stored: &Object,
+    ) -> Result<Object, Box<Status>> {
         let store = self.store;
         let (mut object, empties) = self.changed(stored)?;
         store
@@ -335,12 +354,15 @@ impl Updating<'_> {
         // A Scale changes its object by the rules of the object itself.
         let part = self.request.subresource;
         let part = part.filter(|part| part.scaling.is_none());
+        store.prepare_allocation(&mut object, Some(stored));
         let strategy = &store.strategy;
         strategy.prepare_update(&mut object, stored, part, clock::now(), &empties)?;
         keep_times(&mut object, stored);
         store
             .validate_admitted(&self.request, self.options, &object, Some(stored))
             .await?;
+        let dry_run = self.options.dry_run;
+        self.allocated = store.allocate(&mut object, Some(stored), dry_run).await?;
         Ok(object)
     }
 

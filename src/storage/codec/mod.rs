@@ -258,11 +258,6 @@ impl Codec {
         attributes: &Attributes,
     ) -> Option<CachedObject> {
         let at = self.head.len();
-        // `{"resourceVersion":"7",}` would be invalid JSON. Every stored object has a name, so
-        // bytes with empty metadata are no object.
-        if value.get(at) == Some(&b'}') && revision != Revision::ZERO {
-            return None;
-        }
         let member = match revision {
             Revision::ZERO => Vec::new(),
             revision => revision_member(revision),

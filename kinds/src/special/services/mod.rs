@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::defaults::{Members, items, member, set_absent};
 
+pub mod allocations;
+
 const HEADLESS: &str = "None";
 
 /// Makes the list of addresses agree with the first address, and chooses families.

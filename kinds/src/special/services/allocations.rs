@@ -1,0 +1,347 @@
+//! What Services take of the cluster: addresses, and ports of the nodes (API-228).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use api::field::Field;
+use api::object::Object;
+use serde_json::{Value, json};
+
+use super::{
+    has_addresses, has_health_check, has_node_ports, is_balancer, is_set, node_ports, text,
+};
+use crate::defaults::{Members, items, member};
+use crate::validation::Faults;
+use crate::validation::addresses::{is_v4, parse_address};
+
+const HEADLESS: &str = "None";
+
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub fn of(address: IpAddr) -> Family {
+        match is_v4(address) {
+            true => Family::V4,
+            false => Family::V6,
+        }
+    }
+
+    /// Its name in objects.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::V4 => "IPv4",
+            Family::V6 => "IPv6",
+        }
+    }
+
+    fn named(name: &str) -> Option<Family> {
+        [Family::V4, Family::V6]
+            .into_iter()
+            .find(|family| family.name() == name)
+    }
+}
+
+/// Gives a Service that says nothing of addresses and families the first family of the cluster,
+/// unless it had families before.
+pub fn default_family(object: &mut Object, stored: Option<&Object>, cluster: &[Family]) {
+    let had = stored.is_some_and(|stored| is_set_in(stored, "ipFamilies"));
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    let chooses = ["clusterIP", "clusterIPs", "ipFamilies"];
+    if had || !has_addresses(spec) || chooses.iter().any(|name| is_set(spec, name)) {
+        return;
+    }
+    if let [first @ Family::V6, ..] = cluster {
+        spec.insert("ipFamilies".to_owned(), json!([first.name()]));
+    }
+}
+
+fn is_set_in(object: &Object, name: &str) -> bool {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    spec.is_some_and(|spec| is_set(spec, name))
+}
+
+/// Adds the second family to a Service that wants both, if the cluster has both. What the cluster
+/// does not have is a fault.
+pub fn complete_families(object: &mut Object, cluster: &[Family]) -> Faults {
+    let faults = family_faults(object, cluster);
+    if !faults.is_empty() {
+        return faults;
+    }
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return faults;
+    };
+    let wants_both = matches!(
+        text(spec, "ipFamilyPolicy"),
+        "PreferDualStack" | "RequireDualStack"
+    );
+    if has_addresses(spec)
+        && wants_both
+        && let Some(Value::Array(families)) = spec.get_mut("ipFamilies")
+        && let [only] = &**families
+    {
+        let other = cluster.iter().find(|family| only != family.name());
+        families.extend(other.map(|family| family.name().into()));
+    }
+    faults
+}
+
+fn family_faults(object: &Object, cluster: &[Family]) -> Faults {
+    let mut faults = Faults::new();
+    let has = |family: Option<Family>| family.is_none_or(|family| cluster.contains(&family));
+    let spec = Field::of(object, "spec");
+    let members = spec.value().and_then(Value::as_object);
+    if !members.is_some_and(has_addresses) {
+        return faults;
+    }
+    let (addresses, families) = (spec.member("clusterIPs"), spec.member("ipFamilies"));
+    let policy = spec.member("ipFamilyPolicy");
+    if policy.text() == "SingleStack" {
+        for (list, what) in [(&addresses, "cluster IPs"), (&families, "IP families")] {
+            if list.len() > 1 {
+                faults.push(policy.invalid(format!(
+                    "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are \
+                     specified"
+                )));
+            }
+        }
+    }
+    let is_headless = addresses
+        .list()
+        .first()
+        .is_some_and(|first| first == HEADLESS);
+    for address in addresses.items() {
+        let family = parse_address(address.text()).map(Family::of);
+        if let Some(missing) = family.filter(|family| !has(Some(*family))) {
+            let all = addresses.value().cloned().unwrap_or_default();
+            let why = format!("{} is not configured on this cluster", missing.name());
+            faults.push(address.invalid_value(all, why));
+        }
+    }
+    // A headless service without pods of its own may have any.
+    if !faults.is_empty() || (is_headless && spec.member("selector").is_empty()) {
+        return faults;
+    }
+    if policy.text() == "RequireDualStack" && cluster.len() < 2 {
+        faults.push(policy.invalid("this cluster is not configured for dual-stack services"));
+    }
+    for family in families
+        .items()
+        .filter(|family| !has(Family::named(family.text())))
+    {
+        faults.push(family.invalid("not configured on this cluster"));
+    }
+    faults
+}
+
+/// An address that a Service takes, by its place in `clusterIPs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressDemand {
+    /// Its family.
+    pub family: Family,
+    /// The address that was asked for. `None` if any will do.
+    pub address: Option<IpAddr>,
+}
+
+/// The addresses of a Service, `None` and names aside.
+pub fn addresses(object: &Object) -> Vec<IpAddr> {
+    let spec = Field::of(object, "spec");
+    let members = spec.value().and_then(Value::as_object);
+    if !members.is_some_and(has_addresses) {
+        return Vec::new();
+    }
+    let list = spec.member("clusterIPs");
+    list.items()
+        .filter_map(|address| parse_address(address.text()))
+        .collect()
+}
+
+/// The addresses that a Service takes: each of its own that it did not have before, and one for
+/// each family without an address. The families are complete.
+pub fn address_demands(object: &Object, stored: Option<&Object>) -> Vec<AddressDemand> {
+    let spec = Field::of(object, "spec");
+    let list = spec.member("clusterIPs");
+    let is_headless = list.list().first().is_some_and(|first| first == HEADLESS);
+    let members = spec.value().and_then(Value::as_object);
+    if is_headless || !members.is_some_and(has_addresses) {
+        return Vec::new();
+    }
+    let before = stored.map(addresses).unwrap_or_default();
+    let families = spec.member("ipFamilies");
+    let places = families.items().enumerate().filter_map(|(place, family)| {
+        let address = parse_address(list.index(place).text());
+        let family = address
+            .map(Family::of)
+            .or_else(|| Family::named(family.text()))?;
+        let is_new = address.is_none_or(|address| !before.contains(&address));
+        is_new.then_some(AddressDemand { family, address })
+    });
+    places.collect()
+}
+
+/// Gives a Service the addresses that were found for its demands, in their order.
+pub fn set_addresses(object: &mut Object, demands: &[AddressDemand], found: &[IpAddr]) {
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    let list = spec.get("clusterIPs").and_then(Value::as_array);
+    let mut list = list.cloned().unwrap_or_default();
+    let any = demands
+        .iter()
+        .zip(found)
+        .filter(|(demand, _)| demand.address.is_none());
+    list.extend(any.map(|(_, address)| Value::from(address.to_string())));
+    if let Some(first) = list.first() {
+        spec.insert("clusterIP".to_owned(), first.clone());
+        spec.insert("clusterIPs".to_owned(), list.into());
+    }
+}
+
+/// What takes a port of the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortUse {
+    /// The port of a Service, by its index.
+    Port(usize),
+    /// The health check.
+    HealthCheck,
+}
+
+/// A port of the nodes that a Service takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortDemand {
+    /// What takes it.
+    pub port_use: PortUse,
+    /// The port that was asked for. `None` if any will do.
+    pub port: Option<u16>,
+}
+
+/// The ports of the nodes that a Service has.
+pub fn all_node_ports(object: &Object) -> BTreeSet<u16> {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    let Some(spec) = spec else {
+        return BTreeSet::new();
+    };
+    let ports = node_ports(spec)
+        .into_iter()
+        .filter(|_| has_node_ports(spec));
+    let ports = ports
+        .chain(health_check(spec))
+        .filter_map(|port| port.try_into().ok());
+    ports.collect()
+}
+
+fn health_check(spec: &Members) -> Option<i64> {
+    let port = spec.get("healthCheckNodePort").and_then(Value::as_i64);
+    port.filter(|port| *port != 0 && has_health_check(spec))
+}
+
+/// Whether ports of a Service without one get one.
+fn allocates_ports(spec: &Members) -> bool {
+    let allocates = spec
+        .get("allocateLoadBalancerNodePorts")
+        .and_then(Value::as_bool);
+    has_node_ports(spec) && !(is_balancer(spec) && allocates == Some(false))
+}
+
+/// The ports of the nodes that a Service takes: those that were asked for and that it did not have
+/// before, and one for each port without one. Ports of one number and several protocols share one.
+pub fn port_demands(object: &Object, stored: Option<&Object>) -> Vec<PortDemand> {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    let Some(spec) = spec else {
+        return Vec::new();
+    };
+    let before = stored.map(all_node_ports).unwrap_or_default();
+    let mut demands = Vec::new();
+    let ports = spec.get("ports").and_then(Value::as_array);
+    let ports = ports.map(Vec::as_slice).unwrap_or_default();
+    let of = |port: &Value| -> Option<u16> { super::node_port(port)?.try_into().ok() };
+    // Which port of the nodes the ports of a number share.
+    let mut shared: BTreeMap<Option<i64>, Option<u16>> = BTreeMap::new();
+    for (index, port) in ports.iter().enumerate().filter(|_| has_node_ports(spec)) {
+        let number = port.get("port").and_then(Value::as_i64);
+        let same = ports
+            .iter()
+            .filter(|other| other.get("port") == port.get("port"));
+        let asked = of(port).or_else(|| same.filter_map(of).next());
+        let port_use = PortUse::Port(index);
+        match (shared.get(&number), of(port)) {
+            // It shares the one of an earlier port, whatever that will be.
+            (Some(earlier), own) if own.is_none() || own == *earlier => continue,
+            _ => {}
+        }
+        let is_first = !shared.contains_key(&number);
+        if is_first {
+            shared.insert(number, asked);
+        }
+        match asked {
+            Some(port) if before.contains(&port) => {}
+            Some(port) => demands.push(PortDemand {
+                port_use,
+                port: Some(port),
+            }),
+            None if allocates_ports(spec) => demands.push(PortDemand {
+                port_use,
+                port: None,
+            }),
+            None => {}
+        }
+    }
+    if has_health_check(spec) {
+        let port = health_check(spec).and_then(|port| port.try_into().ok());
+        if port.is_none_or(|port| !before.contains(&port)) {
+            let port_use = PortUse::HealthCheck;
+            demands.push(PortDemand { port_use, port });
+        }
+    }
+    demands
+}
+
+/// Gives a Service the ports that were found for its demands, in their order.
+pub fn set_ports(object: &mut Object, demands: &[PortDemand], found: &[u16]) {
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    let has_ports = has_node_ports(spec);
+    for (demand, port) in demands.iter().zip(found) {
+        match demand.port_use {
+            PortUse::HealthCheck => {
+                spec.insert("healthCheckNodePort".to_owned(), (*port).into());
+            }
+            PortUse::Port(index) => {
+                if let Some(of) = items(spec, "ports").nth(index) {
+                    of.insert("nodePort".to_owned(), (*port).into());
+                }
+            }
+        }
+    }
+    if !has_ports {
+        return;
+    }
+    // Ports of one number share the first one's.
+    let mut first: BTreeMap<Option<i64>, Value> = BTreeMap::new();
+    for port in items(spec, "ports") {
+        let number = port.get("port").and_then(Value::as_i64);
+        let own = port
+            .get("nodePort")
+            .filter(|own| own.as_i64() != Some(0))
+            .cloned();
+        match (first.get(&number), own) {
+            (Some(first), None) => {
+                port.insert("nodePort".to_owned(), first.clone());
+            }
+            (None, Some(own)) => {
+                first.insert(number, own);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The Service through which clients in the cluster reach the API, and the range of addresses that
+//! it is of (API-228). Every daemon keeps them, as every kube-apiserver does.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use super::ensure_system_namespaces;
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::{Status, StatusReason};
+use crate::api::version::Preconditions;
+use crate::clock;
+use crate::registry::services::Repaired;
+use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
+use crate::storage::codec::object_of;
+
+/// The name of the Service, of its endpoints and of the range of addresses.
+const NAME: &str = "kubernetes";
+/// The namespace of the Service.
+const NAMESPACE: &str = "default";
+/// The time between two looks at the Service.
+const PAUSE: Duration = Duration::from_secs(10);
+/// The time after a failure.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// The time between two repairs of what Services take.
+const REPAIR_PAUSE: Duration = Duration::from_secs(180);
+/// The time limit for one request.
+const TIME: Duration = Duration::from_secs(30);
+
+/// How clients in the cluster reach the API.
+#[derive(Clone, Debug)]
+pub struct ApiAddress {
+    /// The address of the Service, the first one of its range.
+    pub service: IpAddr,
+    /// The ranges of addresses of Services, as texts.
+    pub ranges: Vec<String>,
+    /// The port where this daemon listens.
+    pub port: u16,
+    /// The address of this daemon for others. `None` if it listens for this machine only: then the
+    /// Service has no endpoints.
+    pub advertised: Option<IpAddr>,
+    /// Whether other daemons are endpoints too.
+    pub is_shared: bool,
+}
+
+/// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any
+/// point.
+pub async fn keep(registry: Registry, address: ApiAddress) {
+    let keeper = Keeper { registry, address };
+    let mut repaired = Repaired::default();
+    let mut repair_at = Instant::now();
+    loop {
+        let kept = async {
+            keeper.keep().await?;
+            if Instant::now() >= repair_at {
+                repaired = keeper.repair(&repaired).await?;
+                repair_at = Instant::now() + REPAIR_PAUSE;
+            }
+            Ok::<(), Box<Status>>(())
+        };
+        let pause = match kept.await {
+            Ok(()) => PAUSE,
+            Err(status) => {
+                tracing::warn!(%status, "can't keep the service of the API, trying again");
+                PAUSE_AFTER_ERROR
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+struct Keeper {
+    registry: Registry,
+    address: ApiAddress,
+}
+
+impl Keeper {
+    fn context(&self) -> RequestContext {
+        RequestContext::internal("kubernetes-service", Instant::now() + TIME)
+    }
+
+    /// Makes what is missing. Resources that are not served are left alone.
+    async fn keep(&self) -> Result<(), Box<Status>> {
+        let catalog = self.registry.current();
+        let find = |resource| catalog.named(resource);
+        if let Some(namespaces) = find("namespaces") {
+            let default = NamespacedName::in_cluster(NAMESPACE);
+            if found(namespaces.get(default, "0").await)?.is_none() {
+                ensure_system_namespaces(&self.registry).await?;
+            }
+        }
+        if let Some(cidrs) = find("servicecidrs.networking.k8s.io") {
+            self.keep_range(&cidrs).await?;
+        }
+        if let Some(services) = find("services") {
+            self.keep_service(&services).await?;
+        }
+        let Some(advertised) = self.address.advertised else {
+            return Ok(());
+        };
+        if let Some(endpoints) = find("endpoints") {
+            self.keep_endpoints(&endpoints, &Members::Endpoints, advertised)
+                .await?;
+        }
+        if let Some(slices) = find("endpointslices.discovery.k8s.io") {
+            self.keep_endpoints(&slices, &Members::Slice, advertised)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn repair(&self, before: &Repaired) -> Result<Repaired, Box<Status>> {
+        let services = self.registry.current().named("services");
+        let (Some(services), Some(allocators)) = (services, self.registry.service_allocators())
+        else {
+            return Ok(Repaired::default());
+        };
+        let repaired = allocators.repair(&services, before).await?;
+        if repaired.mended > 0 {
+            let count = repaired.mended;
+            tracing::warn!(count, "mended addresses and ports of services");
+        }
+        Ok(repaired)
+    }
+
+    async fn create(
+        &self,
+        store: &RegistryStore,
+        namespace: Option<&str>,
+        object: Object,
+    ) -> Result<(), Box<Status>> {
+        let options = WriteOptions::default();
+        match store
+            .create(&self.context(), namespace, object, &options)
+            .await
+        {
+            Err(status) if status.reason != StatusReason::ALREADY_EXISTS => Err(status),
+            // Another daemon was faster.
+            _ => Ok(()),
+        }
+    }
+
+    /// The range of addresses, which is ready from the start.
+    async fn keep_range(&self, cidrs: &RegistryStore) -> Result<(), Box<Status>> {
+        let at = NamespacedName::in_cluster(NAME);
+        let range = match found(cidrs.get(at, "0").await)? {
+            Some(range) => range,
+            None => {
+                let spec = json!({ "cidrs": self.address.ranges });
+                let object = object(cidrs.definition(), json!({"name": NAME}), [("spec", spec)]);
+                self.create(cidrs, None, object).await?;
+                Object::default()
+            }
+        };
+        if range.at(&["status", "conditions"]).is_some() {
+            return Ok(());
+        }
+        let now = crate::api::object::whole_seconds(clock::now());
+        let condition = json!({
+            "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+            "message": "Kubernetes default Service CIDR is ready",
+        });
+        let mut change = |range: &mut Object| {
+            let status = json!({ "conditions": [condition] });
+            range.0.insert("status".to_owned(), status);
+            Ok(())
+        };
+        let none = Preconditions::default();
+        let context = self.context();
+        cidrs.change(&context, at, none, false, &mut change).await?;
+        Ok(())
+    }
+
+    async fn keep_service(&self, services: &Arc<RegistryStore>) -> Result<(), Box<Status>> {
+        let at = NamespacedName {
+            namespace: Some(NAMESPACE),
+            name: NAME,
+        };
+        let ports = json!([{
+            "name": "https", "protocol": "TCP", "port": 443, "targetPort": self.address.port,
+        }]);
+        let Some(service) = found(services.get(at, "0").await)? else {
+            let metadata = json!({
+                "name": NAME, "namespace": NAMESPACE,
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            });
+            let spec = json!({
+                "clusterIP": self.address.service.to_string(), "ports": ports,
+                "sessionAffinity": "None", "type": "ClusterIP", "ipFamilyPolicy": "SingleStack",
+            });
+            let service = object(services.definition(), metadata, [("spec", spec)]);
+            return self.create(services, Some(NAMESPACE), service).await;
+        };
+        if self.address.is_shared || service.at(&["spec", "ports"]) == Some(&ports) {
+            return Ok(());
+        }
+        let mut service = service;
+        if let Some(Value::Object(spec)) = service.0.get_mut("spec") {
+            spec.insert("ports".to_owned(), ports);
+        }
+        self.replace(services, at, service).await
+    }
+
+    async fn replace(
+        &self,
+        store: &RegistryStore,
+        at: NamespacedName<'_>,
+        object: Object,
+    ) -> Result<(), Box<Status>> {
+        let (context, options) = (self.context(), WriteOptions::default());
+        let source = UpdateSource::Replace(object);
+        match store.update(&context, at, None, source, &options).await {
+            // Somebody else has changed it. It is looked at again.
+            Err(status) if status.reason != StatusReason::CONFLICT => Err(status),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps this daemon among the endpoints of the Service.
+    async fn keep_endpoints(
+        &self,
+        store: &RegistryStore,
+        members: &Members,
+        own: IpAddr,
+    ) -> Result<(), Box<Status>> {
+        let at = NamespacedName {
+            namespace: Some(NAMESPACE),
+            name: NAME,
+        };
+        let stored = found(store.get(at, "0").await)?;
+        let mut addresses = stored
+            .as_ref()
+            .map(|stored| members.read(stored))
+            .unwrap_or_default();
+        if !self.address.is_shared {
+            addresses.retain(|address| *address == own);
+        }
+        if !addresses.contains(&own) {
+            addresses.push(own);
+        }
+        addresses.sort_unstable();
+        let wanted = members.written(&addresses, self.address.port);
+        match stored {
+            None => {
+                let metadata = json!({
+                    "name": NAME, "namespace": NAMESPACE, "labels": members.labels(),
+                });
+                let object = object(store.definition(), metadata, wanted);
+                self.create(store, Some(NAMESPACE), object).await
+            }
+            Some(stored)
+                if wanted
+                    .iter()
+                    .all(|(name, value)| stored.0.get(*name) == Some(value)) =>
+            {
+                Ok(())
+            }
+            Some(mut stored) => {
+                for (name, value) in wanted {
+                    stored.0.insert(name.to_owned(), value);
+                }
+                self.replace(store, at, stored).await
+            }
+        }
+    }
+}
+
+/// The two kinds that tell the endpoints of a Service.
+enum Members {
+    Endpoints,
+    Slice,
+}
+
+impl Members {
+    fn labels(&self) -> Value {
+        match self {
+            Members::Endpoints => json!({"endpointslice.kubernetes.io/skip-mirror": "true"}),
+            Members::Slice => json!({"kubernetes.io/service-name": NAME}),
+        }
+    }
+
+    /// The addresses of the daemons.
+    fn read(&self, object: &Object) -> Vec<IpAddr> {
+        let list =
+            |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+        let texts: Vec<Value> = match self {
+            Members::Endpoints => {
+                let subsets = list(object.0.get("subsets")).into_iter();
+                let addresses = subsets.flat_map(|subset| list(subset.get("addresses")));
+                addresses
+                    .filter_map(|address| address.get("ip").cloned())
+                    .collect()
+            }
+            Members::Slice => {
+                let endpoints = list(object.0.get("endpoints")).into_iter();
+                endpoints
+                    .flat_map(|endpoint| list(endpoint.get("addresses")))
+                    .collect()
+            }
+        };
+        let texts = texts.iter().filter_map(Value::as_str);
+        texts.filter_map(|text| text.parse().ok()).collect()
+    }
+
+    /// The members of the object that tell these addresses.
+    fn written(&self, addresses: &[IpAddr], port: u16) -> Vec<(&'static str, Value)> {
+        let port = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+        match self {
+            Members::Endpoints => {
+                let addresses = addresses
+                    .iter()
+                    .map(|address| json!({"ip": address.to_string()}));
+                let subset = json!({"addresses": addresses.collect::<Vec<_>>(), "ports": port});
+                vec![("subsets", json!([subset]))]
+            }
+            Members::Slice => {
+                let is_v4 = addresses.iter().all(IpAddr::is_ipv4);
+                let endpoints = addresses.iter().map(|address| {
+                    json!({"addresses": [address.to_string()], "conditions": {"ready": true}})
+                });
+                vec![
+                    ("addressType", if is_v4 { "IPv4" } else { "IPv6" }.into()),
+                    ("endpoints", endpoints.collect::<Vec<_>>().into()),
+                    ("ports", port),
+                ]
+            }
+        }
+    }
+}
+
+/// An object, or `None` if it is absent.
+fn found(
+    got: Result<Arc<actors::object::CachedObject>, Box<Status>>,
+) -> Result<Option<Object>, Box<Status>> {
+    match got {
+        Ok(cached) => {
+            let object = object_of(&cached).map_err(|error| Box::new(Status::internal(error)))?;
+            Ok(Some(object))
+        }
+        Err(status) if status.code == 404 => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+/// A new object of a resource.
+fn object(
+    of: &ResourceDefinition,
+    metadata: Value,
+    members: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Object {
+    let mut all = Map::new();
+    all.insert("metadata".to_owned(), metadata);
+    all.extend(
+        members
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
+    let mut object = Object::of(all);
+    object.set_type(&of.kind, &of.api_version());
+    object
+}

@@ -1,0 +1,424 @@
+//! Addresses of Services. Each one that is taken is an IPAddress, whose name is the address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use actors::backoff::random_unit;
+use serde_json::{Value, json};
+
+use super::context;
+use crate::api::object::Object;
+use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
+use crate::api::selector::Selection;
+use crate::api::status::{Status, StatusReason};
+use crate::api::version::Preconditions;
+use crate::kinds::special::services::allocations::{AddressDemand, Family};
+use crate::kinds::validation::addresses::Range;
+use crate::registry::namespaced_name::NamespacedName;
+use crate::registry::store::RegistryStore;
+use crate::storage::codec::object_of;
+
+/// The label that tells whose an IPAddress is.
+pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
+/// The value of that label. kube-apiserver uses it too.
+pub(super) const MANAGER: &str = "ipallocator.k8s.io";
+
+/// The number of random addresses that are tried before all are looked at.
+const TRIES: usize = 32;
+
+/// Why an address can't be had.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AddressRefusal {
+    /// Somebody has it.
+    #[error("provided IP is already allocated")]
+    Allocated,
+    /// It is of no range, or is the address of a network.
+    #[error("the provided network does not match the current range")]
+    NotInRange,
+    /// All are taken.
+    #[error("range is full")]
+    Full,
+    /// The storage has failed.
+    #[error("{0}")]
+    Storage(Box<Status>),
+}
+
+/// Gives addresses to Services.
+pub struct AddressAllocator {
+    /// IPAddresses.
+    addresses: Arc<RegistryStore>,
+    /// The ranges that the cluster began with, the first family first.
+    configured: Vec<Range>,
+    /// ServiceCIDRs, which may add ranges.
+    cidrs: Arc<RegistryStore>,
+}
+
+impl AddressAllocator {
+    /// An allocator of addresses of these ranges, and of those that ServiceCIDRs add.
+    pub fn new(
+        addresses: Arc<RegistryStore>,
+        cidrs: Arc<RegistryStore>,
+        configured: Vec<Range>,
+    ) -> AddressAllocator {
+        AddressAllocator {
+            addresses,
+            configured,
+            cidrs,
+        }
+    }
+
+    /// The families of the cluster, the first one first.
+    pub(super) fn families(&self) -> Vec<Family> {
+        let families = self.configured.iter();
+        families.map(|range| Family::of(range.address)).collect()
+    }
+
+    /// The ranges of a family: the configured one, and those of ServiceCIDRs that are ready.
+    async fn ranges(&self, family: Family) -> Result<Vec<Range>, Box<Status>> {
+        let of_family = |range: &Range| Family::of(range.address) == family;
+        let mut ranges: Vec<Range> = self.configured.iter().copied().filter(of_family).collect();
+        let everything = Arc::new(Selection::default());
+        let options = cached_list();
+        let listed = self.cidrs.list(None, &options, everything).await?;
+        for item in listed.items {
+            let object = object_of(&item).map_err(|error| Box::new(Status::internal(error)))?;
+            if object.is_being_deleted() || !is_ready(&object) {
+                continue;
+            }
+            let texts = object.at(&["spec", "cidrs"]).and_then(Value::as_array);
+            let texts = texts.into_iter().flatten().filter_map(Value::as_str);
+            let found = texts.filter_map(Range::parse).filter(of_family);
+            for range in found {
+                if !ranges.contains(&range) {
+                    ranges.push(range);
+                }
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Takes an address for a Service. A dry run of any takes the address of a network.
+    pub(super) async fn take(
+        &self,
+        service: &Object,
+        demand: AddressDemand,
+        dry_run: bool,
+    ) -> Result<IpAddr, AddressRefusal> {
+        let ranges = self.ranges(demand.family).await;
+        let ranges = ranges.map_err(AddressRefusal::Storage)?;
+        match (demand.address, dry_run) {
+            (Some(address), _) => {
+                if !ranges
+                    .iter()
+                    .any(|range| Usable::of(*range).contains(address))
+                {
+                    return Err(AddressRefusal::NotInRange);
+                }
+                match dry_run {
+                    true if self.is_taken(address).await? => Err(AddressRefusal::Allocated),
+                    true => Ok(address),
+                    false => self.create(service, address).await,
+                }
+            }
+            (None, true) => {
+                let range = ranges.first().ok_or(AddressRefusal::Full)?;
+                Ok(range.first())
+            }
+            (None, false) => self.take_any(service, &ranges).await,
+        }
+    }
+
+    /// Takes a free address, from a random one on. Those that are kept for choice come last.
+    async fn take_any(&self, service: &Object, ranges: &[Range]) -> Result<IpAddr, AddressRefusal> {
+        let parts = ranges.iter().map(|range| Usable::of(*range));
+        let parts: Vec<Usable> = parts.flat_map(Usable::parts).collect();
+        for part in parts {
+            if part.count == 0 {
+                continue;
+            }
+            for _ in 0..TRIES {
+                let address = part.at((part.count as f64 * random_unit()) as u128);
+                match self.try_create(service, address).await {
+                    Err(AddressRefusal::Allocated) => {}
+                    outcome => return outcome,
+                }
+            }
+            // The part is nearly full.
+            let begin = (part.count as f64 * random_unit()) as u128;
+            for step in 0..part.count.min(1 << 20) {
+                let address = part.at((begin + step) % part.count);
+                match self.try_create(service, address).await {
+                    Err(AddressRefusal::Allocated) => {}
+                    outcome => return outcome,
+                }
+            }
+        }
+        Err(AddressRefusal::Full)
+    }
+
+    /// Creates an IPAddress, unless the cache has one.
+    async fn try_create(
+        &self,
+        service: &Object,
+        address: IpAddr,
+    ) -> Result<IpAddr, AddressRefusal> {
+        match self.is_taken(address).await? {
+            true => Err(AddressRefusal::Allocated),
+            false => self.create(service, address).await,
+        }
+    }
+
+    async fn is_taken(&self, address: IpAddr) -> Result<bool, AddressRefusal> {
+        let name = address.to_string();
+        match self
+            .addresses
+            .get(NamespacedName::in_cluster(&name), "0")
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(status) if status.code == 404 => Ok(false),
+            Err(status) => Err(AddressRefusal::Storage(status)),
+        }
+    }
+
+    async fn create(&self, service: &Object, address: IpAddr) -> Result<IpAddr, AddressRefusal> {
+        let object = ip_address(service, address);
+        let options = WriteOptions::default();
+        let context = context();
+        let creating = self.addresses.create(&context, None, object, &options);
+        match creating.await {
+            Ok(_) => Ok(address),
+            Err(status) if status.reason == StatusReason::ALREADY_EXISTS => {
+                Err(AddressRefusal::Allocated)
+            }
+            Err(status) => Err(AddressRefusal::Storage(status)),
+        }
+    }
+
+    /// Makes sure that an address of a Service is taken for it. Answers whether it was not.
+    pub(super) async fn restore(
+        &self,
+        service: &Object,
+        address: IpAddr,
+    ) -> Result<bool, AddressRefusal> {
+        match self.try_create(service, address).await {
+            Ok(_) => Ok(true),
+            Err(AddressRefusal::Allocated) => Ok(false),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Gives back addresses of a Service. What can't be given back now is found by a repair.
+    pub(super) async fn give_back(&self, service: &Object, addresses: &[IpAddr]) {
+        for address in addresses {
+            if let Err(status) = self.remove(service, *address).await {
+                tracing::warn!(%status, %address, "can't give back an address of a service now");
+            }
+        }
+    }
+
+    async fn remove(&self, service: &Object, address: IpAddr) -> Result<(), Box<Status>> {
+        let name = address.to_string();
+        let at = NamespacedName::in_cluster(&name);
+        let found = match self.addresses.get(at, "").await {
+            Ok(found) => found,
+            Err(status) if status.code == 404 => return Ok(()),
+            Err(status) => return Err(status),
+        };
+        let object = object_of(&found).map_err(|error| Box::new(Status::internal(error)))?;
+        if holder(&object) != Some((service.namespace(), service.name())) {
+            return Ok(());
+        }
+        self.delete(&object).await
+    }
+
+    /// Deletes an IPAddress, if it is still this one.
+    pub(super) async fn delete(&self, object: &Object) -> Result<(), Box<Status>> {
+        let options = DeleteOptions {
+            preconditions: Preconditions {
+                uid: Some(object.uid().to_owned()),
+                resource_version: None,
+            },
+            ..DeleteOptions::default()
+        };
+        let at = NamespacedName::in_cluster(object.name());
+        match self.addresses.delete(&context(), at, &options).await {
+            Err(status) if !matches!(status.code, 404 | 409) => Err(status),
+            _ => Ok(()),
+        }
+    }
+
+    /// All IPAddresses that are managed here.
+    pub(super) async fn all(&self) -> Result<Vec<Object>, Box<Status>> {
+        let everything = Arc::new(Selection::default());
+        let listed = self
+            .addresses
+            .list(None, &ListOptions::default(), everything)
+            .await?;
+        let mut managed = Vec::new();
+        for item in listed.items {
+            let object = object_of(&item).map_err(|error| Box::new(Status::internal(error)))?;
+            let manager = object.at(&["metadata", "labels", MANAGED_BY]);
+            if manager.and_then(Value::as_str) == Some(MANAGER) {
+                managed.push(object);
+            }
+        }
+        Ok(managed)
+    }
+}
+
+/// A list of what the cache has now.
+fn cached_list() -> ListOptions {
+    ListOptions {
+        resource_version: "0".to_owned(),
+        ..ListOptions::default()
+    }
+}
+
+fn is_ready(cidr: &Object) -> bool {
+    let conditions = cidr.at(&["status", "conditions"]).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type") == Some(&"Ready".into())
+            && condition.get("status") == Some(&"True".into())
+    })
+}
+
+/// The Service that has an IPAddress.
+pub(super) fn holder(address: &Object) -> Option<(&str, &str)> {
+    let parent = address.at(&["spec", "parentRef"])?;
+    let text = |name| parent.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_service = text("group").is_empty() && text("resource") == "services";
+    is_service.then(|| (text("namespace"), text("name")))
+}
+
+fn ip_address(service: &Object, address: IpAddr) -> Object {
+    let mut object = Object::default();
+    object.set_type("IPAddress", "networking.k8s.io/v1");
+    let metadata = json!({
+        "name": address.to_string(),
+        "labels": {
+            "ipaddress.kubernetes.io/ip-family": Family::of(address).name(),
+            (MANAGED_BY): MANAGER,
+        },
+    });
+    let parent = json!({
+        "resource": "services",
+        "namespace": service.namespace(),
+        "name": service.name(),
+    });
+    object.0.insert("metadata".to_owned(), metadata);
+    object
+        .0
+        .insert("spec".to_owned(), json!({ "parentRef": parent }));
+    object
+}
+
+/// The addresses of a range that Services can have, or a part of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Usable {
+    family: Family,
+    first: u128,
+    count: u128,
+}
+
+impl Usable {
+    /// All but the address of the network, and that of all hosts.
+    fn of(range: Range) -> Usable {
+        let (first, bits) = match range.first() {
+            IpAddr::V4(address) => (u128::from(u32::from(address)), 32 - range.bits),
+            IpAddr::V6(address) => (u128::from(address), 128 - range.bits),
+        };
+        let size = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
+        let family = Family::of(range.address);
+        let beside = match family {
+            Family::V4 => 2,
+            Family::V6 => 1,
+        };
+        Usable {
+            family,
+            first: first.saturating_add(1),
+            count: size.saturating_sub(beside),
+        }
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        let number = match address {
+            IpAddr::V4(address) => u128::from(u32::from(address)),
+            IpAddr::V6(address) => u128::from(address),
+        };
+        let offset = number.checked_sub(self.first);
+        Family::of(address) == self.family && offset.is_some_and(|offset| offset < self.count)
+    }
+
+    fn at(&self, offset: u128) -> IpAddr {
+        let number = self.first + offset.min(self.count.saturating_sub(1));
+        match self.family {
+            Family::V4 => Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)).into(),
+            Family::V6 => Ipv6Addr::from(number).into(),
+        }
+    }
+
+    /// The greater part, and the beginning, which is chosen last, so that those who choose an
+    /// address themselves find it free.
+    fn parts(self) -> [Usable; 2] {
+        let kept = match self.count < 16 {
+            true => 0,
+            false => (self.count / 16).clamp(16, 256).min(self.count),
+        };
+        [
+            Usable {
+                first: self.first + kept,
+                count: self.count - kept,
+                ..self
+            },
+            Usable {
+                count: kept,
+                ..self
+            },
+        ]
+    }
+}
+
+/// The first address of a range that a Service can have, which is that of the API.
+pub fn first_usable(range: Range) -> IpAddr {
+    Usable::of(range).at(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usable(text: &str) -> Usable {
+        Usable::of(Range::parse(text).unwrap())
+    }
+
+    /// API-228.
+    #[test]
+    fn a_service_can_have_all_but_the_ends_of_a_range() {
+        let range = usable("10.0.0.0/24");
+        assert_eq!(range.count, 254);
+        let has = |text: &str| range.contains(text.parse().unwrap());
+        assert!(has("10.0.0.1") && has("10.0.0.254"));
+        assert!(!has("10.0.0.0") && !has("10.0.0.255") && !has("10.0.1.1") && !has("fd00::1"));
+        let wide = usable("fd00::/108");
+        assert_eq!(wide.count, (1 << 20) - 1);
+        assert!(wide.contains("fd00::f:ffff".parse().unwrap()));
+        assert!(!wide.contains("fd00::".parse().unwrap()));
+        assert_eq!(usable("10.0.0.1/32").count, 0);
+    }
+
+    /// API-228.
+    #[test]
+    fn the_beginning_of_a_range_is_kept_for_choice() {
+        let [rest, kept] = usable("10.0.0.0/24").parts();
+        assert_eq!((kept.at(0), kept.count), ("10.0.0.1".parse().unwrap(), 16));
+        assert_eq!(
+            (rest.at(0), rest.count),
+            ("10.0.0.17".parse().unwrap(), 238)
+        );
+        let [rest, kept] = usable("10.0.0.0/29").parts();
+        assert_eq!((rest.count, kept.count), (6, 0));
+        let [_, kept] = usable("10.0.0.0/12").parts();
+        assert_eq!(kept.count, 256);
+    }
+}
