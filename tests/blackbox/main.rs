@@ -19,6 +19,7 @@ mod beside_kube_apiserver;
 mod bookmarks;
 mod client_go;
 mod command_line;
+mod connections;
 mod damage;
 mod deletion;
 mod doors;

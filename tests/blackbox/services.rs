@@ -21,7 +21,7 @@ async fn create(client: &Client, name: &str, kind: &str) -> (u16, Value) {
     let answer = client
         .call(Call::post(SERVICES, &service(name, kind)))
         .await;
-    (answer.status, answer.json())
+    (answer.status.as_u16(), answer.json())
 }
 
 fn address(service: &Value) -> String {
@@ -121,7 +121,7 @@ async fn give_out_all(daemons: &[&Daemon]) {
 
 async fn clients_call(client: &Client, call: Call) -> (u16, Value) {
     let answer = client.call(call).await;
-    (answer.status, answer.json())
+    (answer.status.as_u16(), answer.json())
 }
 
 const RANGES: [&str; 2] = [
@@ -238,6 +238,46 @@ async fn a_cluster_may_have_both_families() {
         !listed.iter().any(|(name, _)| addresses[1] == name.as_str()),
         "{listed:?}"
     );
+}
+
+/// D-44: nothing is taken for a Service that is refused.
+#[tokio::test]
+async fn faults_are_told_before_anything_is_taken() {
+    let daemon = Daemon::with(&RANGES).await;
+    settled(&daemon).await;
+    let client = daemon.client();
+    let mut taken = service("a", "ClusterIP");
+    taken["spec"]["clusterIP"] = json!("10.9.8.1");
+    let said = client
+        .call(Call::post(SERVICES, &taken))
+        .await
+        .refusal(422, "Invalid");
+    assert_eq!(said["details"]["causes"][0]["field"], "spec.clusterIPs");
+    taken["spec"]["ports"][0]["port"] = json!(0);
+    let said = client
+        .call(Call::post(SERVICES, &taken))
+        .await
+        .refusal(422, "Invalid");
+    assert_eq!(said["details"]["causes"][0]["field"], "spec.ports[0].port");
+    let mut twice = service("a", "NodePort");
+    let port = |name: &str, port: u16| json!({"name": name, "port": port, "nodePort": 30001});
+    twice["spec"]["ports"] = json!([port("a", 80), port("b", 81)]);
+    let said = client
+        .call(Call::post(SERVICES, &twice))
+        .await
+        .refusal(422, "Invalid");
+    assert_eq!(
+        said["details"]["causes"][0]["reason"],
+        "FieldValueDuplicate"
+    );
+    twice["spec"]["ports"] = json!([port("a", 80)]);
+    // A dry run takes nothing either.
+    client
+        .call(Call::post(&format!("{SERVICES}?dryRun=All"), &twice))
+        .await
+        .expect(201);
+    client.call(Call::post(SERVICES, &twice)).await.expect(201);
+    assert_eq!(holders(&client).await.len(), 2);
 }
 
 /// API-228: endpoints of a Service go with it, addresses of deleted namespaces come back.

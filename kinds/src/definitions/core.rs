@@ -131,6 +131,11 @@ pub fn pods() -> ResourceDefinition {
     })
 }
 
+/// Options of connections, which are not stored: `core.v1.PodExecOptions`, ….
+pub fn connection_options(kind: &'static str) -> ResourceDefinition {
+    unstored(typed(kind, "", ""))
+}
+
 /// Ranges of which ports of nodes are taken. No path serves them.
 pub fn rangeallocations() -> ResourceDefinition {
     ResourceDefinition {

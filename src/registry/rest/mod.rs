@@ -12,6 +12,7 @@
 //! must not know routes or wire encodings.
 
 mod binding;
+mod connection;
 mod eviction;
 mod plain;
 mod subresource;
@@ -36,6 +37,7 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
+pub use connection::ConnectionStore;
 pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
@@ -354,7 +356,9 @@ pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage
             .find(|store| store.definition().is(group, plural));
         found.cloned()
     };
-    let mut paths: Vec<Arc<dyn RestStorage>> = Vec::new();
+    let connections = stores.iter().flat_map(ConnectionStore::paths);
+    let mut paths: Vec<Arc<dyn RestStorage>> =
+        connections.map(|path| Arc::new(path) as _).collect();
     if let Some(pods) = find("", "pods") {
         let budgets = find("policy", "poddisruptionbudgets");
         let bindings = BindingStore::paths(&pods, definitions::core::bindings());

@@ -186,6 +186,7 @@ scenarios! {
     propagation "propagation",
     resize "resize",
     reviews "reviews",
+    services "services",
     scale "scale",
     scale_owners "scale-owners",
     scale_refusals "scale-refusals",

@@ -1,0 +1,183 @@
+//! Connections to pods, services and nodes (API-221). Kubelets and networks carry them, which a
+//! store does not have, so each is refused when the object has been found.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::FutureExt;
+use http::Method;
+use serde_json::Value;
+
+use super::{Answering, Connected, Connecter, RestStorage};
+use crate::api::object::Object;
+use crate::api::options::Query;
+use crate::api::resource::ResourceDefinition;
+use crate::api::status::Status;
+use crate::kinds::definitions::core;
+use crate::registry::context::RequestContext;
+use crate::registry::namespaced_name::NamespacedName;
+use crate::registry::store::RegistryStore;
+use crate::storage::codec::object_of;
+
+/// The path of a kind of connection.
+pub struct ConnectionStore {
+    store: Arc<RegistryStore>,
+    subresource: &'static str,
+    /// The options of the connection.
+    kind: Arc<ResourceDefinition>,
+    methods: Vec<Method>,
+}
+
+impl ConnectionStore {
+    /// The paths of connections to the objects of a store. There are none for most resources.
+    pub fn paths(store: &Arc<RegistryStore>) -> Vec<ConnectionStore> {
+        let definition = store.definition();
+        let streams = || vec![Method::GET, Method::POST];
+        let proxied = || {
+            let writes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+            let reads = [Method::GET, Method::HEAD, Method::OPTIONS];
+            [&reads[..], &writes].concat()
+        };
+        let options = |kind| Arc::new(core::connection_options(kind));
+        let all = match (definition.group.as_str(), definition.plural.as_str()) {
+            ("", "pods") => vec![
+                ("attach", options("core.v1.PodAttachOptions"), streams()),
+                ("exec", options("core.v1.PodExecOptions"), streams()),
+                ("log", Arc::clone(definition), vec![Method::GET]),
+                (
+                    "portforward",
+                    options("core.v1.PodPortForwardOptions"),
+                    streams(),
+                ),
+                ("proxy", options("core.v1.PodProxyOptions"), proxied()),
+            ],
+            ("", "services") => vec![("proxy", options("core.v1.ServiceProxyOptions"), proxied())],
+            ("", "nodes") => vec![("proxy", options("core.v1.NodeProxyOptions"), proxied())],
+            _ => Vec::new(),
+        };
+        let path = |(subresource, kind, methods)| ConnectionStore {
+            store: Arc::clone(store),
+            subresource,
+            kind,
+            methods,
+        };
+        all.into_iter().map(path).collect()
+    }
+
+    /// The object's name: proxies also take `scheme:name:port`.
+    fn name<'n>(&self, name: &'n str) -> &'n str {
+        let parts: Vec<&str> = name.split(':').collect();
+        match (self.subresource, &*parts) {
+            ("proxy", [name, _] | [_, name, _]) => name,
+            _ => name,
+        }
+    }
+
+    async fn refuse(
+        &self,
+        at: NamespacedName<'_>,
+        query: &Query,
+    ) -> Result<Connected, Box<Status>> {
+        let name = self.name(at.name);
+        let at = NamespacedName { name, ..at };
+        let found = self.store.get(at, "0").await?;
+        let object = object_of(&found).map_err(|error| Box::new(Status::internal(error)))?;
+        let definition = self.store.definition();
+        if definition.plural == "pods" {
+            self.check_container(&object, query)?;
+            if let Some(answer) = self.of_waiting_pod(&object) {
+                return answer;
+            }
+        }
+        Err(Box::new(Status::method_not_allowed(definition, "connect")))
+    }
+
+    /// The answer for a pod without a node, or without an address.
+    fn of_waiting_pod(&self, pod: &Object) -> Option<Result<Connected, Box<Status>>> {
+        let is_unset = |path: &[&str]| {
+            let text = pod.at(path).and_then(Value::as_str);
+            text.unwrap_or_default().is_empty()
+        };
+        let bad_request = |why: String| Some(Err(Box::new(Status::bad_request(why))));
+        match self.subresource {
+            "proxy" if is_unset(&["status", "podIP"]) => {
+                bad_request("address not allowed".to_owned())
+            }
+            "proxy" => None,
+            _ if !is_unset(&["spec", "nodeName"]) => None,
+            // It has written nothing yet.
+            "log" => Some(Ok(Connected {
+                content_type: "text/plain",
+                body: Bytes::new(),
+            })),
+            _ => bad_request(format!("pod {} does not have a host assigned", pod.name())),
+        }
+    }
+
+    /// Who does not say which of several containers is refused.
+    fn check_container(&self, pod: &Object, query: &Query) -> Result<(), Box<Status>> {
+        if !matches!(self.subresource, "attach" | "exec" | "log") {
+            return Ok(());
+        }
+        let names = |list: &str| {
+            let items = pod.at(&["spec", list]).and_then(Value::as_array);
+            let items = items.into_iter().flatten();
+            let names = items.filter_map(|item| item.get("name")?.as_str());
+            names.map(str::to_owned).collect::<Vec<String>>()
+        };
+        let count = names("containers").len();
+        let all = ["initContainers", "containers", "ephemeralContainers"]
+            .map(names)
+            .concat();
+        let asked = query.first("container").unwrap_or_default();
+        let name = pod.name();
+        let why = match asked {
+            "" if count == 1 => return Ok(()),
+            "" => format!(
+                "a container name must be specified for pod {name}, choose one of: [{}]",
+                all.join(" ")
+            ),
+            asked if all.iter().any(|known| known == asked) => return Ok(()),
+            asked => format!("container {asked} is not valid for pod {name}"),
+        };
+        Err(Box::new(Status::bad_request(why)))
+    }
+}
+
+impl RestStorage for ConnectionStore {
+    fn resource(&self) -> &Arc<ResourceDefinition> {
+        self.store.definition()
+    }
+
+    fn subresource(&self) -> Option<&str> {
+        Some(self.subresource)
+    }
+
+    fn request_kind(&self) -> &Arc<ResourceDefinition> {
+        &self.kind
+    }
+
+    fn response_kind(&self) -> &Arc<ResourceDefinition> {
+        &self.kind
+    }
+
+    fn connecter(&self) -> Option<&dyn Connecter> {
+        Some(self)
+    }
+}
+
+impl Connecter for ConnectionStore {
+    fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    fn connect<'a>(
+        &'a self,
+        _context: &'a RequestContext,
+        at: NamespacedName<'a>,
+        _path: &'a str,
+        query: &'a Query,
+    ) -> Answering<'a, Connected> {
+        self.refuse(at, query).boxed()
+    }
+}

@@ -1,0 +1,102 @@
+//! Connections to pods, services and nodes, which nothing carries here (API-221).
+
+use serde_json::json;
+
+use crate::harness::{Call, Daemon, Kubectl};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+#[tokio::test]
+async fn connections_are_found_and_refused_in_the_words_of_kube_apiserver() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let container = |name: &str| json!({"name": name, "image": "x"});
+    for (name, containers) in [("one", vec!["a"]), ("two", vec!["a", "b"])] {
+        let containers: Vec<_> = containers.into_iter().map(container).collect();
+        let spec = json!({"containers": containers, "initContainers": [container("i")]});
+        let pod = json!({"metadata": {"name": name}, "spec": spec});
+        client.call(Call::post(PODS, &pod)).await.expect(201);
+    }
+    let choose = "a container name must be specified for pod two, choose one of: [i a b]";
+    let unassigned = |name: &str| format!("pod {name} does not have a host assigned");
+    for (path, said) in [
+        ("two/log", choose.to_owned()),
+        ("two/exec?command=x", choose.to_owned()),
+        ("two/attach", choose.to_owned()),
+        (
+            "two/log?container=zz",
+            "container zz is not valid for pod two".to_owned(),
+        ),
+        ("two/exec?command=x&container=i", unassigned("two")),
+        ("one/exec?command=x", unassigned("one")),
+        ("one/portforward?ports=1", unassigned("one")),
+        ("one/proxy/", "address not allowed".to_owned()),
+        ("http:one:80/proxy/x/y", "address not allowed".to_owned()),
+    ] {
+        for method in ["GET", "POST"] {
+            if path.contains("log") && method == "POST" {
+                continue;
+            }
+            let call = Call::new(method, &format!("{PODS}/{path}"));
+            let refused = client.call(call).await.refusal(400, "BadRequest");
+            assert_eq!(refused["message"], said, "{path}");
+        }
+    }
+    // What waits has written nothing.
+    let log = client.call(Call::get(&format!("{PODS}/one/log"))).await;
+    assert_eq!((log.status.as_u16(), log.text().as_str()), (200, ""));
+    for path in ["log", "exec", "attach", "portforward", "proxy"] {
+        let call = Call::get(&format!("{PODS}/none/{path}"));
+        client.call(call).await.refusal(404, "NotFound");
+    }
+    let wrong = client
+        .call(Call::new("PUT", &format!("{PODS}/one/exec")))
+        .await;
+    wrong.refusal(405, "MethodNotAllowed");
+
+    let binding = json!({"metadata": {"name": "one"}, "target": {"kind": "Node", "name": "n"}});
+    client
+        .call(Call::post(&format!("{PODS}/one/binding"), &binding))
+        .await
+        .expect(201);
+    let node = json!({"metadata": {"name": "n"}});
+    client
+        .call(Call::post("/api/v1/nodes", &node))
+        .await
+        .expect(201);
+    for path in [
+        &format!("{PODS}/one/exec?command=x"),
+        &format!("{PODS}/one/log"),
+    ] {
+        let refused = client
+            .call(Call::get(path))
+            .await
+            .refusal(405, "MethodNotAllowed");
+        assert_eq!(
+            refused["message"],
+            "connect is not supported on resources of kind \"pods\""
+        );
+    }
+    client
+        .call(Call::get("/api/v1/nodes/n/proxy/x"))
+        .await
+        .refusal(405, "MethodNotAllowed");
+    client
+        .call(Call::get("/api/v1/nodes/m:10250/proxy"))
+        .await
+        .refusal(404, "NotFound");
+}
+
+#[tokio::test]
+async fn kubectl_says_that_there_is_nobody_to_connect_to() {
+    for version in ["1.20", "1.32", "1.36"] {
+        let daemon = Daemon::start().await;
+        let Some(kubectl) = Kubectl::find(version, &daemon) else {
+            continue;
+        };
+        kubectl.ok(&["run", "one", "--image=x"]).await;
+        assert_eq!(kubectl.ok(&["logs", "one"]).await, "");
+        let said = kubectl.fails(&["exec", "one", "--", "true"]).await;
+        assert!(said.contains("does not have a host assigned"), "{said}");
+    }
+}
