@@ -1,7 +1,48 @@
-//! What Go says of a JSON document that it can't read.
+//! JSON as Go writes it, and what Go says of a document that it can't read.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter};
 
 /// The limit on objects and lists inside each other.
 const MAX_DEPTH: usize = 10_000;
+
+/// Writes compact JSON as Go writes it. Clients compare the text of values of any form, such as the
+/// data of ControllerRevisions.
+pub fn write_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    let mut serializer = serde_json::Serializer::with_formatter(out, HtmlSafe);
+    // Writing strings and numbers into memory can't fail.
+    let _ = value.serialize(&mut serializer);
+}
+
+/// The text may stand in HTML and in JavaScript: what begins tags and entities is escaped, and so
+/// are the line ends of Unicode.
+struct HtmlSafe;
+
+impl Formatter for HtmlSafe {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let is_special = |byte: &u8| matches!(byte, b'<' | b'>' | b'&' | 0xe2);
+        if !fragment.as_bytes().iter().any(is_special) {
+            return CompactFormatter.write_string_fragment(writer, fragment);
+        }
+        let mut rest = fragment;
+        while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+            let (before, behind) = rest.split_at(at);
+            writer.write_all(before.as_bytes())?;
+            let mut behind = behind.chars();
+            if let Some(special) = behind.next() {
+                write!(writer, "\\u{:04x}", u32::from(special))?;
+            }
+            rest = behind.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
 
 /// What a document should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,6 +314,16 @@ mod tests {
     use super::*;
 
     /// The messages of Go's `encoding/json`.
+    /// Clients compare texts with what Go writes.
+    #[test]
+    fn tags_entities_and_line_ends_are_escaped() {
+        let value = serde_json::json!({"a<b": ["x && y > z", "\u{2028}\u{2029}\u{20ac}\n\"", 1.5]});
+        let mut text = Vec::new();
+        write_json(&mut text, &value);
+        let wanted = "{\"a\\u003cb\":[\"x \\u0026\\u0026 y \\u003e z\",\"\\u2028\\u2029\u{20ac}\\n\\\"\",1.5]}";
+        assert_eq!(String::from_utf8(text).unwrap(), wanted);
+    }
+
     #[test]
     fn documents_that_are_no_objects_are_explained() {
         for good in [

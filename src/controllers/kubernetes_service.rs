@@ -48,44 +48,53 @@ pub struct ApiAddress {
     pub is_shared: bool,
 }
 
-/// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any
-/// point.
-pub async fn keep(registry: Registry, address: ApiAddress) {
-    let keeper = Keeper { registry, address };
-    let mut repaired = Repaired::default();
-    let mut repair_at = Instant::now();
-    loop {
-        let kept = async {
-            keeper.keep().await?;
-            if Instant::now() >= repair_at {
-                repaired = keeper.repair(&repaired).await?;
-                repair_at = Instant::now() + REPAIR_PAUSE;
-            }
-            Ok::<(), Box<Status>>(())
-        };
-        let pause = match kept.await {
-            Ok(()) => PAUSE,
-            Err(status) => {
-                tracing::warn!(%status, "can't keep the service of the API, trying again");
-                PAUSE_AFTER_ERROR
-            }
-        };
-        tokio::time::sleep(pause).await;
-    }
-}
-
-struct Keeper {
+/// Keeps the Service of the API.
+#[derive(Clone)]
+pub struct Keeper {
     registry: Registry,
     address: ApiAddress,
 }
 
 impl Keeper {
+    /// Keeps the Service in a registry.
+    pub fn new(registry: Registry, address: ApiAddress) -> Keeper {
+        Keeper { registry, address }
+    }
+
+    /// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any
+    /// point.
+    pub async fn run(self) {
+        let mut repaired = Repaired::default();
+        let mut repair_at = Instant::now();
+        loop {
+            let kept = async {
+                self.keep().await?;
+                if Instant::now() >= repair_at {
+                    repaired = self.repair(&repaired).await?;
+                    repair_at = Instant::now() + REPAIR_PAUSE;
+                }
+                Ok::<(), Box<Status>>(())
+            };
+            let pause = match kept.await {
+                Ok(()) => PAUSE,
+                Err(status) => {
+                    tracing::warn!(%status, "can't keep the service of the API, trying again");
+                    PAUSE_AFTER_ERROR
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
     fn context(&self) -> RequestContext {
         RequestContext::internal("kubernetes-service", Instant::now() + TIME)
     }
 
     /// Makes what is missing. Resources that are not served are left alone.
-    async fn keep(&self) -> Result<(), Box<Status>> {
+    ///
+    /// # Errors
+    /// The first failed read or write.
+    pub async fn keep(&self) -> Result<(), Box<Status>> {
         let catalog = self.registry.current();
         let find = |resource| catalog.named(resource);
         if let Some(namespaces) = find("namespaces") {

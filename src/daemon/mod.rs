@@ -121,9 +121,11 @@ impl Daemon {
         let controllers = Controllers::start(setup, sharing.clone());
 
         describe_metrics();
+        let service = service_network::keeper(&config, &registry, address, &sharing);
         let start = readiness::Start {
             actor_system: actor_system.clone(),
             registry: registry.clone(),
+            service: service.clone(),
             health: health.clone(),
             at: started,
             patience: config.storage_initialization_timeout.0,
@@ -133,7 +135,7 @@ impl Daemon {
             actix_rt::spawn(telemetry::upkeep(series.clone())),
             actix_rt::spawn(options::object_counter(&config, &registry).run()),
             actix_rt::spawn(start.complete()),
-            service_network::kept(&config, &registry, address, &sharing),
+            actix_rt::spawn(service.run()),
         ];
         background.extend(followed(&config, &encryption, &credentials, &watchdog));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);

@@ -10,6 +10,7 @@ use super::stores::OpenEngines;
 use super::{encryption, service_manager};
 use crate::config::Config;
 use crate::controllers::ensure_system_namespaces;
+use crate::controllers::kubernetes_service::Keeper;
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
 
@@ -58,6 +59,8 @@ fn told_of_parts(actor_system: &ActorSystem, watchdog: &Watchdog) -> Vec<String>
 pub(super) struct Start {
     pub(super) actor_system: ActorSystem,
     pub(super) registry: Registry,
+    /// The Service of the API.
+    pub(super) service: Keeper,
     pub(super) health: Arc<Health>,
     /// When the process started.
     pub(super) at: Instant,
@@ -66,7 +69,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Readiness waits for the caches at the start (WC-46) and for the system namespaces (API-262).
+    /// Readiness waits for the caches at the start (WC-46) for the system namespaces (API-262), and
+    /// for the Service of the API.
     /// A cache that fills again later reports its own state.
     pub(super) async fn complete(self) {
         let filled = self.actor_system.ready_within(self.patience).await;
@@ -80,6 +84,9 @@ impl Start {
         }
         if let Err(status) = ensure_system_namespaces(&self.registry).await {
             tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
+        }
+        if let Err(status) = self.service.keep().await {
+            tracing::warn!(%status, "the service of the API is missing; it is tried again");
         }
         self.health.complete_start();
         service_manager::ready();

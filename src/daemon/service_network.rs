@@ -1,13 +1,12 @@
 //! The addresses and ports of Services, and the Service of the API.
 
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-use actix_rt::task::JoinHandle;
 use actors::supervisor::ActorSystem;
 
 use crate::config::Config;
 use crate::controllers::Sharing;
-use crate::controllers::kubernetes_service::{self, ApiAddress};
+use crate::controllers::kubernetes_service::{ApiAddress, Keeper};
 use crate::kinds::validation::addresses::Range;
 use crate::registry::services::{PortRange, first_usable};
 use crate::registry::{Registry, ServiceNetwork};
@@ -40,21 +39,17 @@ fn ranges(config: &Config) -> Vec<Range> {
     ranges.collect()
 }
 
-/// Keeps the Service of the API for a daemon that listens at an address.
-pub(super) fn kept(
+/// What keeps the Service of the API, for a daemon that listens at an address.
+pub(super) fn keeper(
     config: &Config,
     registry: &Registry,
     listening: SocketAddr,
     sharing: &Sharing,
-) -> JoinHandle<()> {
-    let ranges = ranges(config);
-    let Some(first) = ranges.first() else {
-        // A configuration has one.
-        return actix_rt::spawn(std::future::ready(()));
-    };
+) -> Keeper {
+    let first = ranges(config).first().copied().map(first_usable);
     let texts = config.service_cluster_ip_range.to_string();
     let address = ApiAddress {
-        service: first_usable(*first),
+        service: first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         ranges: texts.split(',').map(str::to_owned).collect(),
         port: listening.port(),
         advertised: config
@@ -63,7 +58,7 @@ pub(super) fn kept(
             .or_else(|| reachable(listening.ip())),
         is_shared: *sharing != Sharing::Alone,
     };
-    actix_rt::spawn(kubernetes_service::keep(registry.clone(), address))
+    Keeper::new(registry.clone(), address)
 }
 
 /// The address at which others reach a daemon that listens here. `None` if nobody else does.

@@ -16,15 +16,15 @@ pub(super) fn of(factory: &StorageFactory) -> Result<Sharing, StartError> {
         let back_end = back_ends.find(|one| one.name == kept.back_end);
         Ok(back_end.is_some_and(|one| !one.servers.is_empty()))
     };
-    match (
-        is_shared("", "namespaces")?,
-        is_shared("coordination.k8s.io", "leases")?,
-    ) {
-        (false, _) => Ok(Sharing::Alone),
-        (true, true) => Ok(Sharing::WithOthers {
+    if !is_shared("", "namespaces")? {
+        return Ok(Sharing::Alone);
+    }
+    // Leases may not be served at all.
+    match is_shared("coordination.k8s.io", "leases") {
+        Ok(true) => Ok(Sharing::WithOthers {
             identity: identity(),
         }),
-        (true, false) => Err(StartError::NoAgreement),
+        Ok(false) | Err(_) => Err(StartError::NoAgreement),
     }
 }
 

@@ -62,7 +62,7 @@ pub enum StartError {
     #[error(
         "--etcd-servers-overrides: namespaces are kept by servers that other daemons share, leases \
          by this daemon alone; daemons agree by a lease on who empties deleted namespaces: give \
-         coordination.k8s.io/leases servers, too"
+         coordination.k8s.io/leases servers, too, and serve them"
     )]
     NoAgreement,
     /// The table of resources has no namespaces.

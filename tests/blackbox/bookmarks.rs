@@ -45,7 +45,7 @@ async fn difference(client: &Client, path: &str, mut recorded: Bookmark) -> Opti
     let parts = |frame: &[u8], revision: &str| {
         let mark = [b"\x32", &[revision.len() as u8], revision.as_bytes()].concat();
         let at = frame.windows(mark.len()).position(|part| part == mark);
-        let at = at.expect("the revision");
+        let at = at.unwrap_or_else(|| panic!("{path}: no revision {revision} in {frame:?}"));
         frame[at + mark.len()..].to_vec()
     };
     let [theirs, ours] = [(&*recorded, &revisions[0]), (&*frame, &revisions[1])]

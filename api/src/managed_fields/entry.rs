@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::field_error::go_quote;
 use crate::field_set::FieldSet;
+use crate::go_json::write_json;
 use crate::object::Object;
 use crate::status::Status;
 
@@ -348,7 +349,9 @@ pub fn written_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
 /// # Errors
 /// The first entry that can't be used.
 pub fn sent_entries(list: &[Value], known: &[Entry]) -> Result<Vec<Entry>, EntryError> {
-    let text = serde_json::to_string(list).unwrap_or_default();
+    let mut text = Vec::new();
+    write_json(&mut text, list);
+    let text = String::from_utf8(text).unwrap_or_default();
     let mut entries = without_repeated(read_list(&text)?);
     for (place, entry) in entries.iter_mut().enumerate() {
         let is_known = known

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::wire::{Piece, Reader};
 use super::{ProtobufError, fields, malformed, schema_type};
 use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration};
+use crate::go_json::write_json;
 use crate::quantity;
 use crate::schema::{
     Field, Message, MessagePart, Scalar, Schema, Shape, Struct, StructId, Type, is_list_message,
@@ -350,12 +351,11 @@ impl<'s, 'o> Decoder<'s, 'o> {
     }
 
     fn print(&mut self, number: &impl serde::Serialize) {
-        // Writing numbers into memory can't fail.
-        let _ = serde_json::to_writer(&mut *self.out, number);
+        write_json(self.out, number);
     }
 
     fn string(&mut self, text: &str) {
-        let _ = serde_json::to_writer(&mut *self.out, text);
+        write_json(self.out, text);
     }
 
     fn text<'b>(&self, bytes: &'b [u8], field: &Field) -> Result<Cow<'b, str>, ProtobufError> {

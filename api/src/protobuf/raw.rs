@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::go_json::write_json;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// Writes a value as compact JSON, without a tree of it. Says false of null, of which it writes
@@ -33,7 +34,7 @@ impl<'de> DeserializeSeed<'de> for Inner<'_> {
 
 impl RawJson<'_> {
     fn print<E: Error>(self, value: impl serde::Serialize) -> Result<bool, E> {
-        serde_json::to_writer(self.0, &value).map_err(E::custom)?;
+        write_json(self.0, &value);
         Ok(true)
     }
 }
@@ -95,7 +96,7 @@ impl<'de> Visitor<'de> for RawJson<'_> {
             if out.len() > begun {
                 out.push(b',');
             }
-            serde_json::to_writer(&mut *out, &*name).map_err(A::Error::custom)?;
+            write_json(out, &*name);
             out.push(b':');
             map.next_value_seed(Inner(out))?;
         }

@@ -9,13 +9,14 @@ use super::{NONE, UNKNOWN, UNSET, computed, integer, list, member, text_or};
 /// What stands for the absence of a quantity.
 const ABSENT: &str = "<nil>";
 
-/// HorizontalPodAutoscalers with any metrics.
-pub fn horizontalpodautoscalers_v2() -> Vec<Column> {
+/// HorizontalPodAutoscalers, in either version. Rows are made of what caches hold, whatever version
+/// is shown.
+pub fn horizontalpodautoscalers() -> Vec<Column> {
     let targets = computed(|autoscaler, _| {
-        let specs = list(autoscaler, &["spec", "metrics"]);
-        let statuses = list(autoscaler, &["status", "currentMetrics"]);
-        let of = |(index, spec)| target(spec, statuses.get(index));
-        let targets: Vec<String> = specs.iter().enumerate().map(of).collect();
+        let targets = match autoscaler.api_version() {
+            "autoscaling/v1" => targets_v1(autoscaler),
+            _ => targets_v2(autoscaler),
+        };
         shown(&targets).into()
     });
     with_targets(Column::text(
@@ -23,13 +24,6 @@ pub fn horizontalpodautoscalers_v2() -> Vec<Column> {
         "Each metric, and what it shall be.",
         targets,
     ))
-}
-
-/// HorizontalPodAutoscalers by use of processors. Other metrics are in annotations.
-pub fn horizontalpodautoscalers_v1() -> Vec<Column> {
-    let targets = computed(|autoscaler, _| shown(&targets_v1(autoscaler)).into());
-    let description = "The use of processors, other metrics, and what they shall be.";
-    with_targets(Column::text("Targets", description, targets))
 }
 
 /// Scales. Unlike those of other kinds, the first column has no format.
@@ -48,6 +42,14 @@ pub fn scales() -> Vec<Column> {
     ]
 }
 
+fn targets_v2(autoscaler: &Object) -> Vec<String> {
+    let specs = list(autoscaler, &["spec", "metrics"]);
+    let statuses = list(autoscaler, &["status", "currentMetrics"]);
+    let of = |(index, spec)| target(spec, statuses.get(index));
+    specs.iter().enumerate().map(of).collect()
+}
+
+/// The use of processors. Other metrics are in annotations.
 fn targets_v1(autoscaler: &Object) -> Vec<String> {
     let specs = annotated(autoscaler, "metrics", "target");
     let statuses = annotated(autoscaler, "current-metrics", "current");

@@ -23,7 +23,7 @@ fn horizontalpodautoscalers(object_type: &'static str) -> ResourceDefinition {
 /// HorizontalPodAutoscalers with any metrics.
 pub fn horizontalpodautoscalers_v2() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
-        columns: columns::horizontalpodautoscalers_v2(),
+        columns: columns::horizontalpodautoscalers(),
         ..horizontalpodautoscalers("autoscaling.v2.HorizontalPodAutoscaler")
     })
 }
@@ -31,7 +31,7 @@ pub fn horizontalpodautoscalers_v2() -> ResourceDefinition {
 /// HorizontalPodAutoscalers by use of processors only. Other metrics are in annotations.
 pub fn horizontalpodautoscalers_v1() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
-        columns: columns::horizontalpodautoscalers_v1(),
+        columns: columns::horizontalpodautoscalers(),
         conversion: ConversionStrategy::Functions {
             to_hub: convert::v1_to_v2,
             from_hub: convert::v2_to_v1,

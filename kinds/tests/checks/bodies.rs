@@ -1,11 +1,12 @@
 //! Bodies of any bytes, and the rules that each object that is read keeps.
 
 use api::decode::{BodyFormat, decode_object, type_value};
+use api::go_json::write_json;
 use api::object::Object;
 use api::protobuf::{Envelope, Texts, to_json, write_message};
 use api::resource::{Cell, ResourceDefinition};
 use kinds::types::TYPES;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::row;
 
@@ -105,8 +106,17 @@ fn in_order(members: &Map<String, Value>) -> Vec<u8> {
     let rest = members.keys().map(|name| &**name);
     let rest = rest.filter(|name| !FIRST.contains(name));
     let shown = FIRST.into_iter().chain(rest);
-    let shown = shown.map(|name| format!("{}:{}", json!(name), members[name]));
-    format!("{{{}}}", shown.collect::<Vec<_>>().join(",")).into_bytes()
+    let mut text = vec![b'{'];
+    for (place, name) in shown.enumerate() {
+        if place > 0 {
+            text.push(b',');
+        }
+        write_json(&mut text, name);
+        text.push(b':');
+        write_json(&mut text, &members[name]);
+    }
+    text.push(b'}');
+    text
 }
 
 /// The first byte chooses the kind, the others are the body.

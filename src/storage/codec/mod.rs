@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use crate::api::go_json::write_json;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use fields::FieldCollector;
@@ -443,10 +444,9 @@ fn separate(bytes: &mut Vec<u8>) {
 }
 
 fn write_member(bytes: &mut Vec<u8>, name: &str, value: &Value) {
-    // Writing strings and numbers into memory cannot fail.
-    let _ = serde_json::to_writer(&mut *bytes, name);
+    write_json(bytes, name);
     bytes.push(b':');
-    let _ = serde_json::to_writer(&mut *bytes, value);
+    write_json(bytes, value);
 }
 
 /// The members of an object that decoding looks at.
