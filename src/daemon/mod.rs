@@ -115,7 +115,6 @@ impl Daemon {
         )?;
         let taken_ports = range_allocations(&factory, &engines, &encryption)?;
         let registry = assemble(&config, &plans, &taken_ports, &actor_system);
-        let authorizer = add_reviews(&registry, &config, &credentials);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system)?;
         let controllers = Controllers::start(setup, sharing.clone());
@@ -151,9 +150,9 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
         });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
+            authorizer: add_reviews(&registry, &config, &credentials),
             registry,
             authenticator: credentials.authenticator(),
-            authorizer,
             health: health.clone(),
             actor_system: actor_system.clone(),
             rewriter,

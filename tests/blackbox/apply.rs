@@ -132,6 +132,34 @@ async fn managed_fields_are_tracked_and_can_be_reset() {
     assert_eq!(owners(&first), [owner("applier", "Apply", &["m"]), before]);
 }
 
+/// API-188: a list that is given empty says that nobody manages the fields, in each kind of patch.
+#[tokio::test]
+async fn an_empty_list_resets_managed_fields() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    for (name, kind) in [
+        ("a", "merge-patch"),
+        ("b", "strategic-merge-patch"),
+        ("c", "json-patch"),
+    ] {
+        let path = format!("/api/v1/namespaces/default/configmaps?fieldManager={name}");
+        let body = json!({ "metadata": { "name": name }, "data": { "k": "1" } });
+        let created = client.call(Call::post(&path, &body)).await.expect(201);
+        assert_eq!(owners(&created).len(), 1);
+        let reset = match kind {
+            "json-patch" => {
+                json!([{ "op": "replace", "path": "/metadata/managedFields", "value": [] }])
+            }
+            _ => json!({ "metadata": { "managedFields": [] } }),
+        };
+        let path = format!("/api/v1/namespaces/default/configmaps/{name}");
+        let call = Call::new("PATCH", &path);
+        let call = call.body(&format!("application/{kind}+json"), reset.to_string());
+        let reset = client.call(call).await.expect(200);
+        assert!(owners(&reset).is_empty(), "{kind}: {reset}");
+    }
+}
+
 /// API-93, API-157: an object that etcd refuses for its size is stored without managedFields, but
 /// for one that is applied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

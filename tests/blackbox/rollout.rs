@@ -72,6 +72,38 @@ async fn controller_revisions(client: &Client, owner: &Value, name: &str) {
     }
 }
 
+/// Controllers compare the text of the data of ControllerRevisions with what Go writes: names are
+/// sorted, and what could begin a tag or an entity is escaped. Other texts are kept by value (D-45).
+#[tokio::test]
+async fn the_data_of_revisions_has_the_text_that_controllers_write() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let data = r#"{"a":"<b> && \u2028","n":{"c":1,"d":[true,null,"é"]},"z":0.5}"#;
+    let escaped =
+        r#"{"a":"\u003cb\u003e \u0026\u0026 \u2028","n":{"c":1,"d":[true,null,"é"]},"z":0.5}"#;
+    for (name, data) in [
+        ("plain", data),
+        ("escaped", escaped),
+        (
+            "other",
+            r#"{"z":5e-1,"n":{"d":[true,null,"\u00e9"],"c":1.0},"a":"<b> && \u2028"}"#,
+        ),
+    ] {
+        let metadata = format!(r#"{{"name":"{name}"}}"#);
+        let body = format!(r#"{{"metadata":{metadata},"revision":1,"data":{data}}}"#);
+        let path = format!("{APPS}/controllerrevisions");
+        let call = Call::new("POST", &path).body("application/json", body);
+        client.call(call).await.expect(201);
+        let got = client.call(Call::get(&format!("{path}/{name}"))).await;
+        let wanted = format!("\"data\":{escaped}");
+        assert!(got.text().contains(&wanted), "{}", got.text());
+        let call = Call::get(&format!("{path}/{name}"));
+        let call = call.header("accept", "application/vnd.kubernetes.protobuf");
+        let got = client.call(call).await;
+        assert!(got.text().contains(escaped), "{}", got.text());
+    }
+}
+
 /// Whoever writes a DaemonSet without the annotation that counts its templates writes a 0, and owns
 /// it; who applies one owns what is applied (API-185).
 #[tokio::test]

@@ -92,6 +92,7 @@ impl StrategicPatch {
         let mut members = object.0.clone();
         maps::merge(&mut members, &mut patch, Of::Struct(schema, of, false))?;
         let refused = |why: &str| Box::new(Status::patch_result_invalid(Members(&patch), why));
+        let forgets_managers = has_no_managers(&members);
         let unknown = typed::convert(schema, id, &mut members).map_err(|why| refused(&why))?;
         let mut faults = self.duplicates.clone();
         faults.extend(unknown);
@@ -100,6 +101,20 @@ impl StrategicPatch {
         }
         let mut object = Object::of(members);
         object.set_type(&definition.kind, &definition.api_version());
+        if forgets_managers {
+            let metadata = object.metadata_mut();
+            metadata.insert("managedFields".to_owned(), Value::Array(Vec::new()));
+        }
         Ok(Patched { object, faults })
     }
+}
+
+/// Whether an object says that nobody manages its fields (API-188), which is told from saying
+/// nothing.
+fn has_no_managers(members: &Map<String, Value>) -> bool {
+    let metadata = members.get("metadata");
+    let managers = metadata.and_then(|metadata| metadata.get("managedFields"));
+    managers
+        .and_then(Value::as_array)
+        .is_some_and(Vec::is_empty)
 }
