@@ -224,9 +224,10 @@ settings! {
         /// [default: 10.0.0.0/24]
         service_cluster_ip_range: AddressRanges ["CIDR,..."] = AddressRanges::default();
 
-        /// Address under which pods and other machines reach this daemon: an endpoint of the Service
-        /// default/kubernetes. Without one, that is bind-address, or the address of the default route
-        /// where that is 0.0.0.0; a daemon that listens on this machine only is no endpoint.
+        /// Address under which pods and other machines reach this daemon: an endpoint of the
+        /// Service default/kubernetes. Without one, that is bind-address, or the address of the
+        /// default route where that is 0.0.0.0; a daemon that listens on this machine only is no
+        /// endpoint.
         /// [default: none]
         advertise_address: AdvertiseAddress ["ADDRESS"] = AdvertiseAddress(None);
 

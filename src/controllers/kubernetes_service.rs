@@ -203,7 +203,15 @@ impl Keeper {
                 "sessionAffinity": "None", "type": "ClusterIP", "ipFamilyPolicy": "SingleStack",
             });
             let service = object(services.definition(), metadata, [("spec", spec)]);
-            return self.create(services, Some(NAMESPACE), service).await;
+            let created = self.create(services, Some(NAMESPACE), service).await;
+            return match created {
+                // Whoever makes the Service at the same time has taken its address first.
+                Err(status) if self.is_made_by_another(services, at).await => {
+                    tracing::debug!(%status, "another daemon has made the service of the API");
+                    Ok(())
+                }
+                outcome => outcome,
+            };
         };
         if self.address.is_shared || service.at(&["spec", "ports"]) == Some(&ports) {
             return Ok(());
@@ -213,6 +221,17 @@ impl Keeper {
             spec.insert("ports".to_owned(), ports);
         }
         self.replace(services, at, service).await
+    }
+
+    /// Whether somebody else makes the Service, within a moment.
+    async fn is_made_by_another(&self, services: &RegistryStore, at: NamespacedName<'_>) -> bool {
+        for _ in 0..20 {
+            if services.get(at, "").await.is_ok() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        false
     }
 
     async fn replace(

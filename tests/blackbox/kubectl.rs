@@ -164,6 +164,8 @@ async fn discovers(_daemon: Daemon, kubectl: Kubectl) {
             "apiextensions.k8s.io/v1",
             "apiregistration.k8s.io/v1",
             "apps/v1",
+            "authentication.k8s.io/v1",
+            "authorization.k8s.io/v1",
             "autoscaling/v1",
             "autoscaling/v2",
             "batch/v1",

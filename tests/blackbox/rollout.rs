@@ -73,7 +73,7 @@ async fn controller_revisions(client: &Client, owner: &Value, name: &str) {
 }
 
 /// Controllers compare the text of the data of ControllerRevisions with what Go writes: names are
-/// sorted, and what could begin a tag or an entity is escaped. Other texts are kept by value (D-45).
+/// sorted, and what could begin a tag or an entity is escaped. Others are kept by value (D-45).
 #[tokio::test]
 async fn the_data_of_revisions_has_the_text_that_controllers_write() {
     let daemon = Daemon::start().await;

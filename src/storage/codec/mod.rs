@@ -259,6 +259,11 @@ impl Codec {
         attributes: &Attributes,
     ) -> Option<CachedObject> {
         let at = self.head.len();
+        // All objects that are served have a name, so bytes with empty metadata are none.
+        let is_served = !self.definition.verbs.is_empty();
+        if value.get(at) == Some(&b'}') && is_served && revision != Revision::ZERO {
+            return None;
+        }
         let member = match revision {
             Revision::ZERO => Vec::new(),
             revision => revision_member(revision),
