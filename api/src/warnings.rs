@@ -13,27 +13,47 @@ pub const SHORT_WARNING_CHARACTERS: usize = 256;
 /// The warnings of one request, in order and without repetition (API-140). Warnings beyond the
 /// limit are dropped.
 #[derive(Clone, Debug, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
+pub struct Warnings(Arc<Mutex<List>>);
+
+#[derive(Debug, Default)]
+struct List {
+    texts: Vec<String>,
+    /// How many characters the texts have at least when they are sent.
+    characters: usize,
+}
 
 impl Warnings {
     /// Adds a warning unless it was given before.
     pub fn add(&self, text: impl Into<String>) {
+        let mut list = self.0.lock();
+        if list.is_full() {
+            return;
+        }
         let mut text = text.into();
         if let Some((end, _)) = text.char_indices().nth(WARNING_CHARACTERS) {
             // One character beyond the limit shows that the text was cut.
             text.truncate(text.ceil_char_boundary(end + 1));
             text.shrink_to_fit();
         }
-        let mut list = self.0.lock();
-        let shortest = |text: &String| text.chars().take(SHORT_WARNING_CHARACTERS).count();
-        let has_room = list.iter().map(shortest).sum::<usize>() < WARNING_CHARACTERS;
-        if has_room && !list.contains(&text) {
-            list.push(text);
+        if !list.texts.contains(&text) {
+            list.characters += text.chars().take(SHORT_WARNING_CHARACTERS).count();
+            list.texts.push(text);
         }
+    }
+
+    /// Whether all further warnings are dropped.
+    pub fn is_full(&self) -> bool {
+        self.0.lock().is_full()
     }
 
     /// Takes all warnings.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock())
+        std::mem::take(&mut *self.0.lock()).texts
+    }
+}
+
+impl List {
+    fn is_full(&self) -> bool {
+        self.characters >= WARNING_CHARACTERS
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! This crate owns a definition for each built-in resource ([`definitions`]), the types of their
 //! objects ([`types`]), what the server fills in ([`defaults`]), what it refuses ([`validation`]),
-//! what Tables show ([`columns`]), how versions follow from each other ([`convert`]), and the
-//! special cases of single kinds ([`special`]). Objects enter, changed objects, field errors and
-//! cells leave. This crate must not know requests, storage or I/O.
+//! what it warns of ([`warnings`]), what Tables show ([`columns`]), how versions follow from each
+//! other ([`convert`]), and the special cases of single kinds ([`special`]). Objects enter, changed
+//! objects, field errors, warnings and cells leave. This crate must not know requests, storage or
+//! I/O.
 
 pub mod columns;
 pub mod convert;
@@ -13,6 +14,7 @@ pub mod definitions;
 pub mod special;
 pub mod types;
 pub mod validation;
+pub mod warnings;
 
 #[cfg(test)]
 mod recorded;

@@ -42,6 +42,11 @@ impl RequestContext {
         }
     }
 
+    /// Adds warnings for the answer's headers.
+    pub fn warn(&self, texts: impl IntoIterator<Item = String>) {
+        texts.into_iter().for_each(|text| self.warnings.add(text));
+    }
+
     /// The user for the event log: the user as whom the request runs.
     pub fn origin(&self) -> Origin {
         Origin {

@@ -72,4 +72,5 @@ mod unread_bodies;
 mod users;
 mod vanished;
 mod versions;
+mod warnings;
 mod watch;

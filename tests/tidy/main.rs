@@ -81,6 +81,7 @@ const KINDS: Table = &[
     ("convert", &["defaults", "types"]),
     ("validation", &["defaults", "types"]),
     ("special", &["defaults", "validation"]),
+    ("warnings", &["special", "validation"]),
     // Compiled for tests alone.
     ("recorded", &[]),
 ];

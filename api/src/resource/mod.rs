@@ -21,7 +21,7 @@ pub use conversion::{ConversionStrategy, UnservedVersion, convert};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
-pub use strategy::{CreateStrategy, DeleteStrategy, Ratchet, UpdateStrategy};
+pub use strategy::{CreateStrategy, DeleteStrategy, Ratchet, UpdateStrategy, WarningsFunction};
 pub use verb::Verb;
 
 /// Whether objects of a resource live in namespaces.

@@ -8,6 +8,10 @@ use crate::field_error::FieldError;
 use crate::object::Object;
 use crate::user_info::UserInfo;
 
+/// What the writer of a valid object is warned of, from the object and the stored one that it
+/// replaces.
+pub type WarningsFunction = fn(&Object, Option<&Object>) -> Vec<String>;
+
 /// The rules for creating an object.
 #[derive(Clone, Default)]
 pub struct CreateStrategy {
@@ -19,6 +23,10 @@ pub struct CreateStrategy {
     pub prepare: Option<fn(&mut Object)>,
     /// The faults in the object, apart from its metadata.
     pub validate: Option<fn(&Object) -> Vec<FieldError>>,
+    /// What its writer is warned of.
+    pub warnings: Option<WarningsFunction>,
+    /// What the writer is warned of before the object is prepared, whether it is valid or not.
+    pub warnings_before: Option<WarningsFunction>,
 }
 
 /// The rules for updating an object at one endpoint, its own or that of a subresource.
@@ -37,6 +45,8 @@ pub struct UpdateStrategy {
     pub validate: Option<fn(&Object, &Object) -> Vec<FieldError>>,
     /// What stored objects may keep that is refused of new ones.
     pub ratchets: &'static [Ratchet],
+    /// What the writer is warned of.
+    pub warnings: Option<WarningsFunction>,
 }
 
 impl UpdateStrategy {

@@ -12,6 +12,7 @@ use crate::validation::core::validate_namespace_finalize_update;
 use crate::validation::pods::resize::validate_pod_resize;
 use crate::validation::pods::update::validate_pod_ephemeral_containers_update;
 use crate::validation::selectors::labels_of_spec;
+use crate::warnings;
 use api::resource::{
     ConversionStrategy, CreateStrategy, DefaultPropagation, DeleteStrategy, Deprecation, FieldPath,
     Lifetime, NameRule, ResourceDefinition, ResourceScope, SelectableField, Subresource,
@@ -106,6 +107,7 @@ pub fn pods() -> ResourceDefinition {
         returns_deleted: true,
         create: CreateStrategy {
             prepare: Some(pod::prepare_create),
+            warnings_before: Some(warnings::pods::before),
             ..row.create.clone()
         },
         delete: DeleteStrategy {

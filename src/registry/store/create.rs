@@ -144,7 +144,8 @@ impl RegistryStore {
         }
     }
 
-    /// Fills in and validates a new object (API-94).
+    /// Fills in and validates a new object (API-94), and warns the client. Another attempt repeats
+    /// the warnings, and the client gets each once.
     pub(super) fn prepare_new(
         &self,
         object: &mut Object,
@@ -155,13 +156,14 @@ impl RegistryStore {
         self.prepare_allocation(object, None);
         let uid = uuid::Uuid::new_v4().to_string();
         let now = clock::now();
-        self.strategy.prepare_create(object, &uid, now, empties)
+        context.warn(self.strategy.warnings_before(object));
+        let warnings = self.strategy.prepare_create(object, &uid, now, empties)?;
+        context.warn(warnings);
+        Ok(())
     }
 }
 
 /// Removes duplicate owners, and tells the client (API-207).
 pub(super) fn deduplicate(object: &mut Object, context: &RequestContext) {
-    for warning in deduplicate_owners(object) {
-        context.warnings.add(warning);
-    }
+    context.warn(deduplicate_owners(object));
 }

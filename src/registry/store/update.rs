@@ -356,7 +356,9 @@ impl Updating<'_> {
         let part = part.filter(|part| part.scaling.is_none());
         store.prepare_allocation(&mut object, Some(stored));
         let strategy = &store.strategy;
-        strategy.prepare_update(&mut object, stored, part, clock::now(), &empties)?;
+        let warnings =
+            strategy.prepare_update(&mut object, stored, part, clock::now(), &empties)?;
+        self.request.context.warn(warnings);
         keep_times(&mut object, stored);
         store
             .validate_admitted(&self.request, self.options, &object, Some(stored))

@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 
 use crate::api::metadata::{self, FieldError};
 use crate::api::object::{Object, keep, put, remove, whole_seconds};
-use crate::api::resource::{GenerationRule, Lifetime, ResourceDefinition, Subresource};
+use crate::api::resource::{
+    GenerationRule, Lifetime, ResourceDefinition, Subresource, WarningsFunction,
+};
 use crate::api::schema::Empties;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
@@ -74,7 +76,8 @@ impl Strategy {
     }
 
     /// Sets the fields that the server decides on create (API-94, API-91). An object of the hub's
-    /// version has its canonical form before. `empties` were given.
+    /// version has its canonical form before. `empties` were given. What the client is warned of
+    /// leaves.
     ///
     /// # Errors
     /// 422 with all faults of the object.
@@ -84,7 +87,7 @@ impl Strategy {
         uid: &str,
         now: Timestamp,
         empties: &Empties,
-    ) -> Result<(), Box<Status>> {
+    ) -> Result<Vec<String>, Box<Status>> {
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
         let strategy = &self.definition.create;
@@ -115,8 +118,15 @@ impl Strategy {
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
         self.refuse(object.name(), &errors)?;
+        let warnings = warnings_of(strategy.warnings, object, None);
         self.finish(object, has_empties);
-        Ok(())
+        Ok(warnings)
+    }
+
+    /// What the client is warned of in a new object before [`Strategy::prepare_create`], which may
+    /// refuse it.
+    pub fn warnings_before(&self, object: &Object) -> Vec<String> {
+        warnings_of(self.definition.create.warnings_before, object, None)
     }
 
     /// What reading a valid object from storage makes of it: empty lists and maps are none, and
@@ -133,7 +143,7 @@ impl Strategy {
     }
 
     /// Sets the fields that come from the stored object (API-103), for its own endpoint or that of
-    /// a subresource.
+    /// a subresource. What the client is warned of leaves.
     ///
     /// # Errors
     /// 422 with all faults of the change.
@@ -144,7 +154,7 @@ impl Strategy {
         subresource: Option<&Subresource>,
         now: Timestamp,
         empties: &Empties,
-    ) -> Result<(), Box<Status>> {
+    ) -> Result<Vec<String>, Box<Status>> {
         let (strategy, checks) = match subresource {
             Some(part) => (&part.update, part.update_checks),
             None => (&self.definition.update, self.definition.update_checks),
@@ -178,8 +188,9 @@ impl Strategy {
             create.map_or_else(Vec::new, |validate| validate(stored))
         });
         self.refuse(object.name(), &errors)?;
+        let warnings = warnings_of(strategy.warnings, object, Some(stored));
         self.finish(object, has_empties);
-        Ok(())
+        Ok(warnings)
     }
 
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {
@@ -202,6 +213,14 @@ impl Strategy {
             errors,
         )))
     }
+}
+
+fn warnings_of(
+    function: Option<WarningsFunction>,
+    object: &Object,
+    stored: Option<&Object>,
+) -> Vec<String> {
+    function.map_or_else(Vec::new, |warnings| warnings(object, stored))
 }
 
 /// Fills in what the writer of an object of this version left out (http.md 7).

@@ -41,7 +41,7 @@ fn update(
     let subresource = strategy.definition().subresource(subresource);
     let now = jiff::Timestamp::UNIX_EPOCH;
     match strategy.prepare_update(&mut object, stored, subresource, now, &Empties::default()) {
-        Ok(()) => Ok(object),
+        Ok(_) => Ok(object),
         Err(status) => {
             let details = status.details.unwrap_or_default();
             Err(details

@@ -1,12 +1,12 @@
-//! What is filled in and refused of each kind: the functions of [`crate::defaults`] and
-//! [`crate::validation`], by the type of its objects.
+//! What is filled in and refused of each kind, and what its writers are warned of: the functions of
+//! [`crate::defaults`], [`crate::validation`] and [`crate::warnings`], by the type of its objects.
 
 mod others;
 mod workloads;
 
 use api::field_error::FieldError;
 use api::object::Object;
-use api::resource::{Ratchet, ResourceDefinition};
+use api::resource::{Ratchet, ResourceDefinition, WarningsFunction};
 
 type Check = fn(&Object) -> Vec<FieldError>;
 type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
@@ -23,6 +23,8 @@ struct Rules {
     status: Option<CheckOfChange>,
     approval: Option<CheckOfChange>,
     ratchets: &'static [Ratchet],
+    warnings: Option<WarningsFunction>,
+    status_warnings: Option<WarningsFunction>,
 }
 
 /// A row with the functions of its kind, where it has none of its own.
@@ -35,12 +37,15 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
     row.update.validate = row.update.validate.or(rules.update);
     row.update.ratchets = rules.ratchets;
+    row.create.warnings = rules.warnings;
+    row.update.warnings = rules.warnings;
     for part in &mut row.subresources {
-        let check = match part.name.as_str() {
-            "status" => rules.status,
-            "approval" => rules.approval,
-            _ => None,
+        let (check, warnings) = match part.name.as_str() {
+            "status" => (rules.status, rules.status_warnings),
+            "approval" => (rules.approval, None),
+            _ => (None, None),
         };
+        part.update.warnings = warnings;
         part.update.validate = part.update.validate.or(check);
         part.update.ratchets = rules.ratchets;
     }
@@ -65,4 +70,6 @@ const NONE: Rules = Rules {
     status: None,
     approval: None,
     ratchets: &[],
+    warnings: None,
+    status_warnings: None,
 };

@@ -1,7 +1,7 @@
 //! Kinds of all other groups.
 
 use super::{NONE, Rules};
-use crate::{defaults, special, validation};
+use crate::{defaults, special, validation, warnings};
 
 /// The functions of each kind, by the type of its objects.
 pub(super) const RULES: &[(&str, Rules)] = &[
@@ -14,6 +14,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
                 validation::admissionregistration::validate_mutatingadmissionpolicy_update,
             ),
             ratchets: validation::ratcheting::POLICIES,
+            warnings: Some(warnings::others::of_reserved_name),
             ..NONE
         },
     ),
@@ -27,6 +28,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_mutatingadmissionpolicybinding_update,
             ),
+            warnings: Some(warnings::others::of_reserved_name),
             ..NONE
         },
     ),
@@ -39,6 +41,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
                 validation::admissionregistration::validate_mutatingwebhookconfiguration_update,
             ),
             ratchets: validation::ratcheting::WEBHOOKS,
+            warnings: Some(warnings::others::of_reserved_name),
             ..NONE
         },
     ),
@@ -54,6 +57,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
                 validation::admissionregistration::validate_validatingadmissionpolicy_status_update,
             ),
             ratchets: validation::ratcheting::POLICIES,
+            warnings: Some(warnings::others::of_reserved_name),
             ..NONE
         },
     ),
@@ -67,6 +71,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(
                 validation::admissionregistration::validate_validatingadmissionpolicybinding_update,
             ),
+            warnings: Some(warnings::others::of_reserved_name),
             ..NONE
         },
     ),
@@ -81,6 +86,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
                 validation::admissionregistration::validate_validatingwebhookconfiguration_update,
             ),
             ratchets: validation::ratcheting::WEBHOOKS,
+            warnings: Some(warnings::others::of_reserved_name),
             ..NONE
         },
     ),
@@ -90,6 +96,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::apiextensions::customresourcedefinition),
             create: Some(validation::apiextensions::validate_customresourcedefinition),
             update: Some(validation::apiextensions::validate_customresourcedefinition_update),
+            warnings: Some(warnings::schemas::of_customresourcedefinition),
             ..NONE
         },
     ),
@@ -134,6 +141,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::networking::endpointslice),
             create: Some(validation::endpoints::validate_endpointslice),
             update: Some(validation::endpoints::validate_endpointslice_update),
+            warnings: Some(warnings::networking::of_endpointslice),
             ..NONE
         },
     ),
@@ -181,6 +189,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::networking::validate_ingress),
             update: Some(validation::networking::validate_ingress_update),
             status: Some(validation::networking::validate_ingress_status_update),
+            warnings: Some(warnings::networking::of_ingress),
+            status_warnings: Some(warnings::networking::of_load_balancer_status),
             ..NONE
         },
     ),
@@ -200,6 +210,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::networking::validate_networkpolicy),
             update: Some(validation::networking::validate_networkpolicy_update),
             ratchets: validation::ratcheting::SELECTORS,
+            warnings: Some(warnings::networking::of_networkpolicy),
             ..NONE
         },
     ),
@@ -216,6 +227,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         Rules {
             create: Some(validation::scheduling::validate_runtimeclass),
             update: Some(validation::scheduling::validate_runtimeclass_update),
+            warnings: Some(warnings::nodes::of_runtimeclass),
             ..NONE
         },
     ),
@@ -288,6 +300,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             prepare_update: Some(special::resourceslices::prepare_update),
             create: Some(validation::resource::validate_resourceslice),
             update: Some(validation::resource::validate_resourceslice_update),
+            warnings: Some(warnings::others::of_resourceslice),
             ..NONE
         },
     ),
@@ -308,6 +321,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             prepare_update: Some(special::features::prepare_csidriver_update),
             create: Some(validation::storage::validate_csidriver),
             update: Some(validation::storage::validate_csidriver_update),
+            warnings: Some(warnings::storage::of_csidriver),
             ..NONE
         },
     ),
@@ -325,6 +339,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::storage::csistoragecapacity),
             create: Some(validation::storage::validate_csistoragecapacity),
             update: Some(validation::storage::validate_csistoragecapacity_update),
+            warnings: Some(warnings::storage::of_csistoragecapacity),
             ..NONE
         },
     ),
@@ -334,6 +349,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::storage::storageclass),
             create: Some(validation::storage::validate_storageclass),
             update: Some(validation::storage::validate_storageclass_update),
+            warnings: Some(warnings::storage::of_storageclass),
             ..NONE
         },
     ),

@@ -1,7 +1,7 @@
 //! Kinds of the core group, and of those that run pods.
 
 use super::{NONE, Rules};
-use crate::{defaults, special, validation};
+use crate::{defaults, special, validation, warnings};
 
 /// The functions of each kind, by the type of its objects.
 pub(super) const RULES: &[(&str, Rules)] = &[
@@ -24,6 +24,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             prepare_create: Some(defaults::workloads::prepare_daemonset_create),
             prepare_update: Some(defaults::workloads::prepare_daemonset_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_daemonset),
             ..NONE
         },
     ),
@@ -36,6 +37,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::workloads::validate_deployment_update),
             status: Some(validation::workloads::validate_deployment_status_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_deployment),
             ..NONE
         },
     ),
@@ -48,6 +50,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::workloads::validate_replicaset_update),
             status: Some(validation::workloads::validate_replicaset_status_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_replicaset),
             ..NONE
         },
     ),
@@ -60,6 +63,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::workloads::validate_statefulset_update),
             status: Some(validation::workloads::validate_statefulset_status_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_statefulset),
             ..NONE
         },
     ),
@@ -99,6 +103,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::batch::validate_cronjob),
             update: Some(validation::batch::validate_cronjob_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_cronjob),
             ..NONE
         },
     ),
@@ -111,6 +116,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             status: Some(validation::batch::validate_job_status_update),
             prepare_create: Some(defaults::batch::prepare_job_create),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_job),
             ..NONE
         },
     ),
@@ -128,6 +134,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::core::endpoints),
             create: Some(validation::endpoints::validate_endpoints),
             update: Some(validation::endpoints::validate_endpoints_update),
+            warnings: Some(warnings::networking::of_endpoints),
             ..NONE
         },
     ),
@@ -165,6 +172,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::nodes::validate_node),
             update: Some(validation::nodes::validate_node_update),
             status: Some(validation::nodes::validate_node_status_update),
+            warnings: Some(warnings::nodes::of_node),
             ..NONE
         },
     ),
@@ -176,6 +184,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::storage::validate_persistentvolume_update),
             status: Some(validation::storage::validate_persistentvolume_status_update),
             ratchets: validation::ratcheting::VOLUMES,
+            warnings: Some(warnings::storage::of_persistentvolume),
             ..NONE
         },
     ),
@@ -187,6 +196,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::storage::claims::validate_persistentvolumeclaim_update),
             status: Some(validation::storage::claims::validate_persistentvolumeclaim_status_update),
             ratchets: validation::ratcheting::SELECTORS,
+            warnings: Some(warnings::storage::of_persistentvolumeclaim),
             ..NONE
         },
     ),
@@ -198,6 +208,8 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::pods::update::validate_pod_update),
             status: Some(validation::pods::status::validate_pod_status_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::pods::of_pod),
+            status_warnings: Some(warnings::pods::of_pod_status),
             ..NONE
         },
     ),
@@ -208,6 +220,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::workloads::validate_podtemplate),
             update: Some(validation::workloads::validate_podtemplate_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_podtemplate),
             ..NONE
         },
     ),
@@ -219,6 +232,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             update: Some(validation::workloads::validate_replicationcontroller_update),
             status: Some(validation::workloads::validate_replicationcontroller_status_update),
             ratchets: validation::ratcheting::PODS,
+            warnings: Some(warnings::templates::of_replicationcontroller),
             ..NONE
         },
     ),
@@ -229,6 +243,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::limits::validate_resourcequota),
             update: Some(validation::limits::validate_resourcequota_update),
             status: Some(validation::limits::validate_resourcequota_status_update),
+            warnings: Some(warnings::others::of_resourcequota),
             ..NONE
         },
     ),
@@ -238,6 +253,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::core::secret),
             create: Some(validation::core::validate_secret),
             update: Some(validation::core::validate_secret_update),
+            warnings: Some(warnings::secrets::of_secret),
             ..NONE
         },
     ),
@@ -250,6 +266,15 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             status: Some(validation::services::validate_service_status_update),
             prepare_create: Some(special::services::prepare_create),
             prepare_update: Some(special::services::prepare_update),
+            warnings: Some(warnings::networking::of_service),
+            status_warnings: Some(warnings::networking::of_load_balancer_status),
+            ..NONE
+        },
+    ),
+    (
+        "core.v1.ServiceAccount",
+        Rules {
+            warnings: Some(warnings::others::of_serviceaccount),
             ..NONE
         },
     ),

@@ -53,6 +53,31 @@ pub(super) fn apply(object: &mut Object) {
     }
 }
 
+/// The names of the containers of a new pod that get their profiles from annotations, in order.
+pub fn profiles_of_annotations(object: &Object) -> Vec<String> {
+    let annotations = object.at(&["metadata", "annotations"]);
+    let annotations = annotations.and_then(Value::as_object);
+    let mut keys = annotations.into_iter().flatten().map(|(key, _)| key);
+    if !keys.any(|key| key.starts_with(ANNOTATION)) {
+        return Vec::new();
+    }
+    let mut applied = object.clone();
+    apply(&mut applied);
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    let containers = |object: &Object, list: &str| {
+        let found = object.at(&["spec", list]).and_then(Value::as_array);
+        found.cloned().unwrap_or_default()
+    };
+    let changed = lists.iter().flat_map(|list| {
+        let pairs = containers(object, list)
+            .into_iter()
+            .zip(containers(&applied, list));
+        pairs.filter(|(before, after)| before != after)
+    });
+    let name = |container: &Value| container.get("name")?.as_str().map(str::to_owned);
+    changed.filter_map(|(_, after)| name(&after)).collect()
+}
+
 /// The field that means the same as an annotation.
 fn profile(annotation: &str) -> Option<Value> {
     match annotation {

@@ -14,6 +14,7 @@ use api::object::put;
 
 use crate::validation::pods::quality::quality_of_service;
 
+pub use app_armor::profiles_of_annotations;
 pub use binding::bind;
 pub use conditions::{PodCondition, set_condition};
 pub use containers::{prepare_ephemeral_containers, prepare_resize};

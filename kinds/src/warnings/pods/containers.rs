@@ -1,0 +1,153 @@
+//! Containers: their resources, variables and ports.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use api::field::Field;
+use api::warnings::Warnings;
+
+use super::super::{quoted, warn, warn_of_fraction};
+use super::for_containers;
+
+/// The resources and variables of a container.
+pub(super) fn warn_of_container(container: &Field<'_>, warnings: &Warnings) {
+    let resources = container.member("resources");
+    for resource in ["memory", "ephemeral-storage"] {
+        for list in ["limits", "requests"] {
+            warn_of_fraction(&resources.member(list).key(resource), warnings);
+        }
+    }
+    let mut seen = HashSet::new();
+    for variable in container.member("env").items() {
+        let name = variable.member("name");
+        let is_first = seen.insert(name.text().to_owned());
+        if !is_first && hides(&variable, name.text()) {
+            let shown = quoted(name.text());
+            let text = format!(
+                "hides previous definition of {shown}, which may be dropped when using apply"
+            );
+            warn(&variable, text, warnings);
+        }
+    }
+}
+
+/// Whether a variable leaves nothing of an earlier one with its name. One that refers to the
+/// earlier one adds to it.
+fn hides(variable: &Field<'_>, name: &str) -> bool {
+    let earlier = format!("$({name})");
+    let value = variable.member("value");
+    let adds = value.text().contains(&earlier) && value.text() != earlier;
+    variable.member("valueFrom").is_set() || !adds
+}
+
+/// A port of a container, as ports are compared.
+struct Port {
+    path: String,
+    container_port: i64,
+    protocol: String,
+    host_port: i64,
+    host_ip: String,
+}
+
+/// Ports that are the same or may be.
+pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &Warnings) {
+    let mut ports = Ports::default();
+    for_containers(spec, |container| {
+        for field in container.member("ports").items() {
+            if warnings.is_full() {
+                return;
+            }
+            let port = Port {
+                path: field.path(),
+                container_port: field.member("containerPort").int().unwrap_or_default(),
+                protocol: field.member("protocol").text().to_owned(),
+                host_port: field.member("hostPort").int().unwrap_or_default(),
+                host_ip: field.member("hostIP").text().to_owned(),
+            };
+            if !port.host_ip.is_empty() && port.host_port == 0 {
+                let shown = format!(
+                    "hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{} \
+                     Protocol:{} HostIP:{}}}",
+                    field.member("name").text(),
+                    port.container_port,
+                    port.protocol,
+                    port.host_ip,
+                );
+                warn(&field, shown, warnings);
+            }
+            ports.add(port, warnings);
+        }
+    });
+}
+
+/// The ports so far, with the ways to find those that conflict with another one. Each that is
+/// found gives a warning, and warnings have a limit.
+#[derive(Default)]
+struct Ports {
+    all: Vec<Port>,
+    /// By port of the container and protocol.
+    of_container: HashMap<(i64, String), Vec<usize>>,
+    /// As before, and by port of the host.
+    of_host: HashMap<(i64, String, i64), Vec<usize>>,
+    /// As before, and by address of the host.
+    of_address: HashMap<(i64, String, i64, String), Vec<usize>>,
+}
+
+impl Ports {
+    fn add(&mut self, port: Port, warnings: &Warnings) {
+        for index in self.conflicting(&port) {
+            if warnings.is_full() {
+                return;
+            }
+            if let Some(other) = self.all.get(index) {
+                let what = conflict(&port, other);
+                let (path, other) = (&port.path, &other.path);
+                warnings.add(format!("{path}: {what} port definition with {other}"));
+            }
+        }
+        let index = self.all.len();
+        let of_container = (port.container_port, port.protocol.clone());
+        let of_host = (of_container.0, of_container.1.clone(), port.host_port);
+        let of_address = (
+            of_host.0,
+            of_host.1.clone(),
+            of_host.2,
+            port.host_ip.clone(),
+        );
+        self.of_container
+            .entry(of_container)
+            .or_default()
+            .push(index);
+        self.of_host.entry(of_host).or_default().push(index);
+        self.of_address.entry(of_address).or_default().push(index);
+        self.all.push(port);
+    }
+
+    /// The earlier ports that are the same or may be, in order.
+    fn conflicting(&self, port: &Port) -> BTreeSet<usize> {
+        let (number, protocol) = (port.container_port, port.protocol.clone());
+        let found = match (port.host_port, port.host_ip.as_str()) {
+            (0, _) => vec![self.of_container.get(&(number, protocol))],
+            (host, "") => vec![
+                self.of_host.get(&(number, protocol.clone(), host)),
+                self.of_host.get(&(number, protocol, 0)),
+            ],
+            (host, ip) => vec![
+                self.of_address
+                    .get(&(number, protocol.clone(), host, ip.to_owned())),
+                self.of_address
+                    .get(&(number, protocol.clone(), host, String::new())),
+                self.of_host.get(&(number, protocol, 0)),
+            ],
+        };
+        found.into_iter().flatten().flatten().copied().collect()
+    }
+}
+
+fn conflict(port: &Port, other: &Port) -> &'static str {
+    let is_same = port.host_ip == other.host_ip && port.host_port == other.host_port;
+    match (port.host_port, other.host_port) {
+        _ if is_same => "duplicate",
+        (0, _) | (_, 0) => "overlapping",
+        _ => "dangerously ambiguous",
+    }
+}

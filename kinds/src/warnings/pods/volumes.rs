@@ -1,0 +1,207 @@
+//! Volumes: types that nothing supports any more, and files that hide each other.
+
+use std::collections::{BTreeMap, HashSet};
+
+use api::field::Field;
+use api::warnings::Warnings;
+
+use super::super::storage::warn_of_claim;
+use super::super::{quoted, warn};
+
+/// Types of volumes that should not be used, how warnings call them, and why. The claims of
+/// ephemeral volumes come where the text is empty.
+const OLD_TYPES: [(&str, &str, &str); 10] = [
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    (
+        "gitRepo",
+        "gitRepo",
+        "deprecated in v1.11, and disabled by default in v1.33+",
+    ),
+    (
+        "scaleIO",
+        "scaleIO",
+        "deprecated in v1.16, non-functional in v1.22+",
+    ),
+    (
+        "flocker",
+        "flocker",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "storageos",
+        "storageOS",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "quobyte",
+        "quobyte",
+        "deprecated in v1.22, non-functional in v1.25+",
+    ),
+    (
+        "glusterfs",
+        "glusterfs",
+        "deprecated in v1.25, non-functional in v1.26+",
+    ),
+    ("ephemeral", "ephemeral", ""),
+    (
+        "cephfs",
+        "cephfs",
+        "deprecated in v1.28, non-functional in v1.31+",
+    ),
+    (
+        "rbd",
+        "rbd",
+        "deprecated in v1.28, non-functional in v1.31+",
+    ),
+];
+
+/// How often two paths of a pod may overlap before the rest is not looked at. Many may give the
+/// same text.
+const MAX_OVERLAPS: usize = 1000;
+
+pub(super) fn warn_of_volumes(volumes: &Field<'_>, warnings: &Warnings) {
+    for volume in volumes.items() {
+        for (name, shown, text) in OLD_TYPES {
+            if text.is_empty() {
+                let ephemeral = volume.member("ephemeral");
+                let template = ephemeral.member("volumeClaimTemplate");
+                warn_of_claim(&template.member("spec"), warnings);
+            } else if volume.member(name).is_set() {
+                warn(&volume.member(shown), text, warnings);
+            }
+        }
+    }
+    let mut left = MAX_OVERLAPS;
+    for volume in volumes.items() {
+        warn_of_files(&volume, &mut left, warnings);
+    }
+}
+
+/// Files of a volume at the same path, or below the path of another one.
+fn warn_of_files(volume: &Field<'_>, left: &mut usize, warnings: &Warnings) {
+    let name = quoted(volume.member("name").text());
+    for (member, naming, kind) in [
+        ("configMap", "name", "ConfigMap"),
+        ("secret", "secretName", "Secret"),
+        ("downwardAPI", "", "DownwardAPI"),
+    ] {
+        let source = volume.member(member);
+        let mut files = Files::default();
+        let label = label(kind, &source.member(naming));
+        for item in source.member("items").items() {
+            files.add(item.member("path").text(), "", left, |overlap| {
+                warnings.add(format!(
+                    "volume {name} ({label}): overlapping paths: {overlap}"
+                ));
+            });
+        }
+    }
+    let projected = volume.member("projected");
+    let mut files = Files::default();
+    for source in projected.member("sources").items() {
+        let Some((paths, label)) = projection(&source) else {
+            warnings.add(format!("volume {name} (Projected) has no sources provided"));
+            continue;
+        };
+        for path in paths {
+            files.add(&path, &label, left, |overlap| {
+                warnings.add(format!(
+                    "volume {name} (Projected): overlapping paths: {overlap}"
+                ));
+            });
+        }
+    }
+}
+
+/// What a source is called: `ConfigMap "a"`.
+fn label(kind: &str, name: &Field<'_>) -> String {
+    match kind {
+        "DownwardAPI" | "ServiceAccountToken" => kind.to_owned(),
+        _ => format!("{kind} {}", quoted(name.text())),
+    }
+}
+
+/// The paths of a projected source, and what it is called. Bundles and certificates are not
+/// served, so they are no sources.
+fn projection(source: &Field<'_>) -> Option<(Vec<String>, String)> {
+    for (member, kind) in [
+        ("configMap", "ConfigMap"),
+        ("secret", "Secret"),
+        ("downwardAPI", "DownwardAPI"),
+    ] {
+        let source = source.member(member);
+        if source.is_set() {
+            let items = source.member("items");
+            let paths = items
+                .items()
+                .map(|item| item.member("path").text().to_owned());
+            return Some((paths.collect(), label(kind, &source.member("name"))));
+        }
+    }
+    let token = source.member("serviceAccountToken");
+    let path = token.member("path").text().to_owned();
+    let kind = "ServiceAccountToken".to_owned();
+    token.is_set().then(|| (vec![path], kind))
+}
+
+/// The files of a volume so far: by path, in order of their first mention, with what each source
+/// is called.
+#[derive(Default)]
+struct Files {
+    by_path: BTreeMap<String, Vec<(usize, String)>>,
+    seen: HashSet<(String, String)>,
+}
+
+impl Files {
+    /// Adds a file. Tells of each earlier one that it is at the same path as, below or above.
+    fn add(&mut self, path: &str, label: &str, left: &mut usize, tell: impl Fn(String)) {
+        let path = path.trim_end_matches('/');
+        let mut found: Vec<(usize, &str, &str)> = Vec::new();
+        let slashes = path.match_indices('/').map(|(end, _)| end);
+        for end in slashes.chain([path.len()]) {
+            let above = path.get(..end).unwrap_or_default();
+            if let Some((above, entries)) = self.by_path.get_key_value(above) {
+                found.extend(
+                    entries
+                        .iter()
+                        .map(|(at, of)| (*at, above.as_str(), of.as_str())),
+                );
+            }
+        }
+        let prefix = format!("{path}/");
+        let below = self.by_path.range(prefix.clone()..);
+        for (below, entries) in below.take_while(|(below, _)| below.starts_with(&prefix)) {
+            if found.len() >= *left {
+                break;
+            }
+            found.extend(
+                entries
+                    .iter()
+                    .map(|(at, of)| (*at, below.as_str(), of.as_str())),
+            );
+        }
+        found.sort_unstable();
+        found.truncate(*left);
+        *left = left.saturating_sub(found.len());
+        for (_, other, of) in found {
+            tell(format!("{} with {}", shown(path, label), shown(other, of)));
+        }
+        let file = (path.to_owned(), label.to_owned());
+        if !path.is_empty() && self.seen.insert(file) {
+            let index = self.seen.len();
+            let entries = self.by_path.entry(path.to_owned()).or_default();
+            entries.push((index, label.to_owned()));
+        }
+    }
+}
+
+fn shown(path: &str, label: &str) -> String {
+    match label {
+        "" => quoted(path).to_string(),
+        label => format!("{} ({label})", quoted(path)),
+    }
+}

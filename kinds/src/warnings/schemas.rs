@@ -1,0 +1,99 @@
+//! Formats in the schemas of CustomResourceDefinitions that nothing knows.
+
+use api::object::Object;
+use serde_json::{Map, Value};
+
+use super::quoted;
+
+/// The formats of texts, without dashes, which don't count.
+const FORMATS: [&str; 26] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Members of a schema with one schema below, with a list of them, and with a map of them.
+const ONE: [&str; 4] = ["items", "additionalProperties", "additionalItems", "not"];
+const LISTS: [&str; 4] = ["items", "allOf", "oneOf", "anyOf"];
+const MAPS: [&str; 4] = [
+    "properties",
+    "patternProperties",
+    "definitions",
+    "dependencies",
+];
+
+/// What writers of CustomResourceDefinitions are warned of: formats that the stored one does not
+/// have.
+pub fn of_customresourcedefinition(object: &Object, stored: Option<&Object>) -> Vec<String> {
+    let mut formats = formats_of(object);
+    let old = stored.map(formats_of).unwrap_or_default();
+    formats.retain(|format| !old.contains(format));
+    let text = |format: &&str| format!("unrecognized format {}", quoted(format));
+    formats.iter().map(text).collect()
+}
+
+/// The unknown formats in all versions.
+fn formats_of(object: &Object) -> Vec<&str> {
+    let mut formats = Vec::new();
+    let versions = object.at(&["spec", "versions"]).and_then(Value::as_array);
+    for version in versions.into_iter().flatten() {
+        let schema = version.pointer("/schema/openAPIV3Schema");
+        if let Some(Value::Object(schema)) = schema {
+            find(schema, &mut formats);
+        }
+    }
+    formats
+}
+
+/// Adds the unknown formats of a schema and of all below. A schema is as deep as what was decoded,
+/// which has a limit.
+fn find<'s>(schema: &'s Map<String, Value>, formats: &mut Vec<&'s str>) {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    if !is_known(text("format"), text("type")) {
+        formats.push(text("format"));
+    }
+    let one = ONE.iter().filter_map(|name| schema.get(*name));
+    let lists = LISTS
+        .iter()
+        .filter_map(|name| schema.get(*name)?.as_array());
+    let maps = MAPS
+        .iter()
+        .filter_map(|name| schema.get(*name)?.as_object());
+    let below = one.chain(lists.flatten()).chain(maps.flat_map(Map::values));
+    for schema in below.filter_map(Value::as_object) {
+        find(schema, formats);
+    }
+}
+
+fn is_known(format: &str, of: &str) -> bool {
+    match of {
+        _ if format.is_empty() => true,
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        "string" => FORMATS.contains(&format.replace('-', "").as_str()),
+        _ => false,
+    }
+}

@@ -1,0 +1,192 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::object::{Object, put};
+use api::resource::{GenerationRule, ResourceDefinition, WarningsFunction};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Warnings of these kinds come in the order of Go's maps, which is another each time.
+const UNORDERED: [&str; 2] = ["customresourcedefinitions", "csistoragecapacities"];
+
+fn definition(path: &str) -> Arc<ResourceDefinition> {
+    let mut parts = path.rsplit('/');
+    let plural = parts.next().expect("a resource");
+    let group = match path.strip_prefix("/apis/") {
+        Some(rest) => rest.split('/').next().unwrap_or_default(),
+        None => "",
+    };
+    let mut built_in = crate::built_in().into_iter();
+    let found = built_in.find(|row| row.plural == plural && row.group == group);
+    found.unwrap_or_else(|| panic!("{path}"))
+}
+
+fn filled(value: &Value, row: &ResourceDefinition) -> Object {
+    let mut object = Object::of(value.as_object().expect("an object").clone());
+    object.set_type(&row.kind, &format!("{}/{}", row.group, row.version));
+    if let Some((schema, id)) = row.object_type.found() {
+        schema.add_structs(id, &mut object.0);
+    }
+    if let Some(defaults) = row.defaults {
+        defaults(&mut object);
+    }
+    object
+}
+
+fn created(value: &Value, row: &ResourceDefinition) -> (Object, Vec<String>) {
+    let mut object = filled(value, row);
+    row.canonicalize(&mut object);
+    let call = |function: Option<WarningsFunction>, object: &Object| {
+        function.map_or_else(Vec::new, |warnings| warnings(object, None))
+    };
+    let mut warnings = call(row.create.warnings_before, &object);
+    if let Some(prepare) = row.create.prepare {
+        prepare(&mut object);
+    }
+    row.canonicalize(&mut object);
+    if let GenerationRule::OnChangeOf(_) = row.generation {
+        put(&mut object, &["metadata", "generation"], 1.into());
+    }
+    warnings.extend(call(row.create.warnings, &object));
+    (object, warnings)
+}
+
+fn updated(case: &Value, row: &ResourceDefinition) -> Vec<String> {
+    let (stored, _) = created(&case["old"], row);
+    let mut object = filled(&case["body"], row);
+    row.canonicalize(&mut object);
+    if let Some(generation) = stored.at(&["metadata", "generation"]) {
+        put(&mut object, &["metadata", "generation"], generation.clone());
+    }
+    let part = case.get("subresource").and_then(Value::as_str);
+    let part = part.and_then(|path| {
+        let mut parts = row.subresources.iter();
+        parts.find(|part| path == format!("/{}", part.name))
+    });
+    let strategy = part.map_or(&row.update, |part| &part.update);
+    for path in &strategy.keeps {
+        api::object::keep(&mut object, &stored, path);
+    }
+    if let Some(prepare) = strategy.prepare {
+        prepare(&mut object, &stored);
+    }
+    row.canonicalize(&mut object);
+    if let GenerationRule::OnChangeOf(paths) = &row.generation
+        && paths.iter().any(|path| object.at(path) != stored.at(path))
+    {
+        put(&mut object, &["metadata", "generation"], 2.into());
+    }
+    strategy
+        .warnings
+        .map_or_else(Vec::new, |warnings| warnings(&object, Some(&stored)))
+}
+
+/// API-94, API-103: as recorded of kube-apiserver 1.36.
+#[test]
+fn writers_are_warned_as_by_kubernetes() {
+    let cases: Vec<Value> =
+        serde_json::from_str(include_str!("../../recorded/warnings.json")).expect("JSON");
+    let mut differences = Vec::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for case in &cases {
+        let path = case["path"].as_str().expect("a path");
+        let row = definition(path);
+        let listed = Warnings::default();
+        let given = match case.get("old") {
+            None => created(&case["body"], &row).1,
+            Some(_) => updated(case, &row),
+        };
+        given.into_iter().for_each(|text| listed.add(text));
+        let mut ours = listed.take();
+        let theirs = case["warnings"].as_array().expect("warnings");
+        let mut theirs: Vec<String> = theirs
+            .iter()
+            .filter_map(|text| text.as_str().map(str::to_owned))
+            // It is about every request for this kind, and given elsewhere.
+            .filter(|text| !text.starts_with("v1 Endpoints is deprecated"))
+            .collect();
+        *counts.entry(path).or_default() += theirs.len();
+        if UNORDERED.iter().any(|plural| path.ends_with(plural)) {
+            ours.sort();
+            theirs.sort();
+        }
+        if ours != theirs {
+            differences.push(format!(
+                "{}:\n  ours:   {ours:#?}\n  theirs: {theirs:#?}",
+                case["name"]
+            ));
+        }
+    }
+    let (found, all) = (differences.len(), cases.len());
+    assert!(
+        differences.is_empty(),
+        "{found} of {all} differ\n{}",
+        differences.join("\n")
+    );
+    assert!(
+        counts.values().filter(|count| **count > 0).count() > 25,
+        "{counts:?}"
+    );
+}
+
+fn warnings(path: &str, body: &Value) -> Vec<String> {
+    created(body, &definition(path)).1
+}
+
+/// Stored objects may have addresses that new ones can't.
+#[test]
+fn old_forms_of_addresses_are_named() {
+    let body = json!({"spec": {"clusterIP": "1.2.3.04", "clusterIPs": ["1.2.3.04"],
+        "loadBalancerSourceRanges": ["::ffff:1.2.3.0/120", "1.2.3.4/24", "1.2.3.0/024"]}});
+    assert_eq!(
+        warnings("/api/v1/namespaces/n/services", &body),
+        [
+            "spec.clusterIPs[0]: non-standard IP address \"1.2.3.04\" is invalid: use \"1.2.3.4\"",
+            "spec.loadBalancerSourceRanges[0]: non-standard CIDR value \"::ffff:1.2.3.0/120\" is \
+             invalid: use \"1.2.3.0/120\"",
+            "spec.loadBalancerSourceRanges[1]: CIDR value \"1.2.3.4/24\" is ambiguous in this \
+             context (should be \"1.2.3.0/24\" or \"1.2.3.4/32\"?)",
+            "spec.loadBalancerSourceRanges[2]: non-standard CIDR value \"1.2.3.0/024\" is invalid: \
+             use \"1.2.3.0/24\"",
+        ]
+    );
+}
+
+/// What a stranger writes is looked at in less than the square of its size.
+#[test]
+fn many_ports_and_paths_are_soon_looked_at() {
+    let many = 20_000;
+    let ports: Vec<Value> = (0..many)
+        .map(|n| json!({"containerPort": 1, "hostPort": n % 60_000 + 1, "hostIP": "1.1.1.1"}))
+        .collect();
+    let same = vec![json!({"containerPort": 2}); many];
+    let items: Vec<Value> = (0..many)
+        .map(|n| json!({"path": format!("p{n}")}))
+        .collect();
+    let below: Vec<Value> = (0..many)
+        .map(|n| json!({"path": format!("a{}", n % 2)}))
+        .collect();
+    let body = json!({"metadata": {"name": "a"}, "spec": {
+        "containers": [{"name": "a", "ports": ports}, {"name": "b", "ports": same}],
+        "volumes": [
+            {"name": "a", "configMap": {"name": "a", "items": items}},
+            {"name": "b", "configMap": {"name": "b", "items": below}},
+        ],
+    }});
+    let object = Object::of(body.as_object().unwrap().clone());
+    let started = std::time::Instant::now();
+    let given = pods::of_pod(&object, None);
+    assert!(started.elapsed().as_secs() < 60);
+    assert!(given.len() > 10 && given.len() < 1000, "{}", given.len());
+}
+
+/// A schedule with a time zone may stay in a stored CronJob.
+#[test]
+fn time_zones_in_stored_schedules_are_named() {
+    let body = json!({"metadata": {"name": "a"}, "spec": {"schedule": "TZ=UTC * * * * *"}});
+    let object = Object::of(body.as_object().unwrap().clone());
+    let given = templates::of_cronjob(&object, Some(&object));
+    assert_eq!(given.len(), 1);
+    assert!(given[0].starts_with("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone"));
+}

@@ -1,0 +1,122 @@
+//! What writers are warned of, in `Warning` headers (http.md 3.2, 3.3, 8).
+
+use serde_json::{Value, json};
+
+use crate::harness::client::Answer;
+use crate::harness::{Call, Daemon};
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/a";
+
+const HIDES: &str = "299 - \"spec.template.spec.containers[0].env[1]: hides previous definition of \
+                     \\\"A\\\", which may be dropped when using apply\"";
+
+fn deployment(replicas: u32) -> Value {
+    let env = json!([{ "name": "A", "value": "1" }, { "name": "A", "value": "2" }]);
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "a" },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "a": "b" } },
+            "template": {
+                "metadata": { "labels": { "a": "b" } },
+                "spec": { "containers": [{ "name": "c", "image": "i", "env": env }] },
+            },
+        },
+    })
+}
+
+fn warnings(answer: &Answer) -> Vec<&str> {
+    let headers = answer.headers.get_all("warning").iter();
+    headers.map(|value| value.to_str().unwrap()).collect()
+}
+
+fn apply(path: &str, object: &Value) -> Call {
+    let path = format!("{path}?fieldManager=m&force=true");
+    Call::new("PATCH", &path).body("application/apply-patch+yaml", object.to_string())
+}
+
+/// API-94, API-103: every way to write the template warns, once, and what leaves the spec as it is
+/// does not.
+#[tokio::test]
+async fn writers_of_templates_are_warned_once() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let dry = format!("{DEPLOYMENTS}?dryRun=All");
+    let scale = format!("{DEPLOYMENT}/scale");
+    let replicas = |number: u32| json!({ "spec": { "replicas": number } });
+    for (call, status) in [
+        (Call::post(&dry, &deployment(1)), 201),
+        (Call::post(DEPLOYMENTS, &deployment(1)), 201),
+        (Call::put(DEPLOYMENT, &deployment(2)), 200),
+        (Call::merge_patch(DEPLOYMENT, &replicas(3)), 200),
+        (Call::merge_patch(&scale, &replicas(4)), 200),
+    ] {
+        let answer = client.call(call).await;
+        assert_eq!(warnings(&answer), [HIDES], "{}", answer.text());
+        answer.expect(status);
+    }
+
+    let labels = json!({ "metadata": { "labels": { "x": "y" } } });
+    let same = client.call(Call::merge_patch(DEPLOYMENT, &labels)).await;
+    assert_eq!(warnings(&same), [""; 0]);
+    same.expect(200);
+    let status = json!({ "status": { "replicas": 1 } });
+    let path = format!("{DEPLOYMENT}/status");
+    let status = client.call(Call::merge_patch(&path, &status)).await;
+    assert_eq!(warnings(&status), [""; 0]);
+    status.expect(200);
+    let refused = client.call(Call::merge_patch(
+        &scale,
+        &json!({ "spec": { "replicas": -1 } }),
+    ));
+    let refused = refused.await;
+    assert_eq!(warnings(&refused), [""; 0]);
+    refused.refusal(422, "Invalid");
+}
+
+/// API-94, API-103: an apply warns when it creates and when it changes.
+#[tokio::test]
+async fn who_applies_is_warned_once() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    // No list that is applied has two items with one key.
+    let mut applied = deployment(1);
+    applied["metadata"]["name"] = "a.b".into();
+    let container = &mut applied["spec"]["template"]["spec"]["containers"][0];
+    container["env"] = json!([]);
+    container["resources"] = json!({ "limits": { "memory": "1500m" } });
+    let name = "299 - \"metadata.name: this is used in Pod names and hostnames, which can result \
+                in surprising behavior; a DNS label is recommended: [must not contain dots]\"";
+    let fraction = "299 - \"spec.template.spec.containers[0].resources.limits[memory]: fractional \
+                    byte value \\\"1500m\\\" is invalid, must be an integer\"";
+    let path = format!("{DEPLOYMENTS}/a.b");
+    let first = client.call(apply(&path, &applied)).await;
+    assert_eq!(warnings(&first), [name, fraction], "{}", first.text());
+    first.expect(201);
+    applied["spec"]["replicas"] = 2.into();
+    let second = client.call(apply(&path, &applied)).await;
+    assert_eq!(warnings(&second), [fraction], "{}", second.text());
+    second.expect(200);
+}
+
+/// Of a pod's profiles in annotations, who is refused is told too.
+#[tokio::test]
+async fn profiles_in_annotations_are_named_even_if_the_pod_is_refused_api_94() {
+    let daemon = Daemon::start().await;
+    let key = "container.apparmor.security.beta.kubernetes.io/c";
+    let pod = json!({
+        "metadata": { "name": "a.b", "annotations": { key: "unconfined" } },
+        "spec": { "containers": [{ "name": "c" }] },
+    });
+    let pods = "/api/v1/namespaces/default/pods";
+    let refused = daemon.client().call(Call::post(pods, &pod)).await;
+    let expected = format!(
+        "299 - \"metadata.annotations[{key}]: deprecated since v1.30; use the \
+         \\\"appArmorProfile\\\" field instead\""
+    );
+    assert_eq!(warnings(&refused), [expected]);
+    refused.refusal(422, "Invalid");
+}
