@@ -61,7 +61,7 @@ pub fn of_statefulset(object: &Object, stored: Option<&Object>) -> Vec<String> {
         let value = claim.member("spec");
         // kube-apiserver names the field so.
         let shown = match stored {
-            None => claim.clone(),
+            None => claim,
             Some(_) => claim.member("Spec"),
         };
         if let Some(value) = value.value() {
