@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
 use crate::daemons::{self, Measured};
+use crate::harness::client::Lines;
 use crate::harness::{Call, Client, Daemon, version};
 use crate::load::{self, STREAMS};
 use crate::meter::{Sample, Used, kernel_memory};
@@ -25,6 +26,8 @@ pub struct FanoutOptions {
     pub watchers: usize,
     /// Watches of one connection.
     pub streams: usize,
+    /// Whether they ask for protobuf.
+    pub is_protobuf: bool,
     /// Updates a second.
     pub rate: f64,
     pub time: Duration,
@@ -60,6 +63,7 @@ pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     let options = FanoutOptions {
         watchers,
         streams: STREAMS,
+        is_protobuf: false,
         rate,
         time,
     };
@@ -158,19 +162,54 @@ async fn open(
             "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
             load::collection()
         );
-        for lines in join_all((0..streams).map(|_| client.watch(&path))).await {
+        let accept = match options.is_protobuf {
+            true => "application/vnd.kubernetes.protobuf;stream=watch",
+            false => "application/json",
+        };
+        let watch = || client.lines(Call::get(&path).header("accept", accept));
+        for lines in join_all((0..streams).map(|_| watch())).await {
+            let stream = Stream {
+                lines: lines.unwrap(),
+                is_protobuf: options.is_protobuf,
+            };
             let (client, delivered) = (client.clone(), delivered.clone());
-            let following = follow(client, lines, from, origin, updates, delivered);
+            let following = follow(client, stream, from, origin, updates, delivered);
             all.push(tokio::spawn(following));
         }
     }
     all
 }
 
+/// The events of a watch.
+struct Stream {
+    lines: Lines,
+    is_protobuf: bool,
+}
+
+impl Stream {
+    /// The version and the stamp of the next event. Parsing each delivery would cost more than the
+    /// daemon spends on it.
+    async fn next(&mut self) -> Option<(u64, Option<u64>)> {
+        if !self.is_protobuf {
+            let line = self.lines.next().await.ok()??;
+            let version = number_after(&line, "\"resourceVersion\":\"").unwrap_or(0);
+            return Some((version, number_after(&line, "\"stamp\":\"")));
+        }
+        let frame = self.lines.frame().await.ok()??;
+        // A UUID of 36 bytes is field 5 of the metadata; the version, field 6, follows it.
+        let uid = frame.windows(2).position(|window| window == [0x2a, 36])?;
+        let version = &frame[uid + 2 + 36 + 2..];
+        // Key and value are fields 1 and 2 of an entry.
+        let stamp = frame.windows(6).position(|window| window == b"stamp\x12");
+        let stamp = stamp.map(|at| number_of(&frame[at + 7..]));
+        Some((number_of(version), stamp))
+    }
+}
+
 /// Reads to the last update or the end of the stream.
 async fn follow(
     client: Arc<Client>,
-    mut lines: crate::harness::client::Lines,
+    mut stream: Stream,
     from: u64,
     origin: Instant,
     updates: u64,
@@ -182,15 +221,13 @@ async fn follow(
     };
     let mut last = from;
     for _ in 0..updates {
-        let Ok(Some(line)) = lines.next().await else {
+        let Some((version, stamp)) = stream.next().await else {
             break;
         };
         let now = origin.elapsed();
-        // Parsing each delivery would cost more than the daemon spends on it.
-        let version = number_after(&line, "\"resourceVersion\":\"").unwrap_or(0);
         result.wrong += u64::from(version <= last);
         last = version;
-        if let Some(sent) = number_after(&line, "\"stamp\":\"") {
+        if let Some(sent) = stamp {
             result
                 .latency
                 .add(now.saturating_sub(Duration::from_nanos(sent)));
@@ -206,10 +243,13 @@ pub fn number_after(text: &[u8], key: &str) -> Option<u64> {
     let found = text
         .windows(key.len())
         .position(|window| window == key.as_bytes())?;
-    let digits = text[found + key.len()..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit());
-    Some(digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')))
+    Some(number_of(&text[found + key.len()..]))
+}
+
+/// The number that a text begins with.
+fn number_of(text: &[u8]) -> u64 {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0'))
 }
 
 /// Sends updates on time, each with its moment, and returns the total duration.

@@ -25,6 +25,7 @@ mod pages;
 #[allow(dead_code)]
 #[path = "../resources/process.rs"]
 mod process;
+mod protobuf;
 mod report;
 mod resources;
 mod resume;
@@ -43,7 +44,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 22] = [
+const PARTS: [&str; 24] = [
     "size",
     "startup",
     "startup-full",
@@ -54,6 +55,8 @@ const PARTS: [&str; 22] = [
     "lone",
     "latency",
     "fanout",
+    "transcoding",
+    "protobuf",
     "resume",
     "drain",
     "backup",
@@ -80,6 +83,8 @@ cargo bench [-- PART...]      all parts, or these:
                    bytes that reach the disk, CPU and time of each
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
+  transcoding      a pod of 2 KiB from JSON to protobuf and back
+  protobuf         5,000 watchers of protobuf beside 5,000 of JSON, in turns
   resume           5,000 watches of quiet resources resumed after kill -9, beside writes to another
   drain            20,000 watches over HTTP/2 when the daemon is told to stop
   backup           backups of a store of 1 GiB (or BENCH_GIB) beside 1,000 watchers of one object
@@ -217,6 +222,12 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     if wants("fanout") {
         fanout::measure(5_000, 4.0, Duration::from_secs(15)).await;
         fanout::measure(5_000, 20.0, Duration::from_secs(15)).await;
+    }
+    if wants("transcoding") {
+        protobuf::transcoding().await;
+    }
+    if wants("protobuf") {
+        protobuf::watchers(5_000, 5, Duration::from_secs(15)).await;
     }
     if wants("resume") {
         resume::measure(5_000, 1, Duration::from_secs(8), "< 2").await;

@@ -137,6 +137,7 @@ pub async fn fan_out(watchers: usize, streams: usize, rate: f64, time: Duration)
     let options = FanoutOptions {
         watchers,
         streams,
+        is_protobuf: false,
         rate,
         time,
     };
