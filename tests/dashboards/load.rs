@@ -69,6 +69,7 @@ pub async fn round(target: &Target, number: usize) {
     watch.event().await;
     goes_back(&client).await;
     namespace_comes_and_goes(&client, &name).await;
+    owners_come_and_go(&client, &name).await;
     fails(&client, target).await;
     let compacted = client.call(Call::new("POST", "/taffrail/v1/compact"));
     compacted.await.expect(200);
@@ -124,6 +125,26 @@ async fn namespace_comes_and_goes(client: &Client, name: &str) {
     let created = client.call(Call::post(&within, &body("a", "1"))).await;
     created.expect(201);
     client.call(Call::delete(&path)).await;
+}
+
+/// The garbage collector has something to do: objects go with one owner, and stay without another.
+async fn owners_come_and_go(client: &Client, name: &str) {
+    for policy in ["Background", "Orphan"] {
+        let owner = format!("{name}-{}", policy.to_lowercase());
+        let made = client
+            .call(Call::post(CONFIGMAPS, &body(&owner, "1")))
+            .await;
+        let made = made.expect(201);
+        let mut owned = body(&format!("{owner}-owned"), "1");
+        owned["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": made["metadata"]["uid"],
+        }]);
+        let owned = client.call(Call::post(CONFIGMAPS, &owned)).await;
+        owned.expect(201);
+        let path = format!("{}?propagationPolicy={policy}", configmap(&owner));
+        let deleted = client.call(Call::delete(&path)).await;
+        deleted.expect(200);
+    }
 }
 
 /// What is not found, not credible, not allowed, or not answered within its time.

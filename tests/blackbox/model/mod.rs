@@ -64,7 +64,7 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
             client: common.target.client_over(protocol(&mut random)),
             path: kind.path(None),
             read,
-            selector: String::new(),
+            selector: kind.own().to_owned(),
             from,
             until: recorded[kind as usize].clone(),
         };
@@ -160,7 +160,8 @@ async fn end(daemon: &Daemon, kind: Kind) -> u64 {
 
 /// Checks that the log is consistent and ends in the current state.
 async fn check_state(log: &[WatchEvent], kind: Kind, daemon: &Daemon) {
-    let list = daemon.client().call(Call::get(&kind.path(None))).await;
+    let path = format!("{}?limit=0{}", kind.path(None), kind.own());
+    let list = daemon.client().call(Call::get(&path)).await;
     let list: Value = list.expect(200);
     let items = list["items"].as_array().unwrap();
     let listed: BTreeMap<String, String> = items.iter().map(read).collect();

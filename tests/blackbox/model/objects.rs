@@ -35,6 +35,14 @@ impl Kind {
         }
     }
 
+    /// The parameter that selects the objects of the model: the service of the API has no color.
+    pub fn own(self) -> &'static str {
+        match self {
+            Kind::Services => "&labelSelector=color",
+            Kind::ConfigMaps | Kind::Pods => "",
+        }
+    }
+
     /// The field with which the kind is selected, if it has one.
     fn field(self) -> Option<&'static str> {
         match self {
@@ -207,9 +215,17 @@ impl Selection {
         if !fields.is_empty() {
             path += &format!("&fieldSelector={}", fields.join("%2C"));
         }
+        let mut labels = Vec::new();
+        if self.kind == Kind::Services {
+            // The service of the API has no color.
+            labels.push("color".to_owned());
+        }
         if let Some(color) = self.color {
             let equals = if self.is_other_color { "!%3D" } else { "%3D" };
-            path += &format!("&labelSelector=color{equals}{color}");
+            labels.push(format!("color{equals}{color}"));
+        }
+        if !labels.is_empty() {
+            path += &format!("&labelSelector={}", labels.join("%2C"));
         }
         path
     }
