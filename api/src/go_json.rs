@@ -313,7 +313,6 @@ fn wrong(byte: u8, place: &str) -> Read {
 mod tests {
     use super::*;
 
-    /// The messages of Go's `encoding/json`.
     /// Clients compare texts with what Go writes.
     #[test]
     fn tags_entities_and_line_ends_are_escaped() {
@@ -324,6 +323,7 @@ mod tests {
         assert_eq!(String::from_utf8(text).unwrap(), wanted);
     }
 
+    /// The messages of Go's `encoding/json`.
     #[test]
     fn documents_that_are_no_objects_are_explained() {
         for good in [

@@ -202,7 +202,8 @@ impl FieldManager<'_> {
     }
 
     /// The definition of a version of the resource. `None` for versions that are not known, whose
-    /// entries are forgotten. Those of another group are not, either, though events are in two.
+    /// entries are forgotten. The versions of another group count as unknown, although events are
+    /// served in two groups.
     pub(super) fn version(&self, api_version: &str) -> Option<&ResourceDefinition> {
         let version = api_version.rsplit_once('/');
         let (group, version) = version.unwrap_or(("", api_version));

@@ -8,13 +8,12 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::{
-    has_addresses, has_health_check, has_node_ports, is_balancer, is_set, node_ports, text,
+    HEADLESS, has_addresses, has_health_check, has_node_ports, is_balancer, is_set, node_ports,
+    text,
 };
 use crate::defaults::{Members, items, member};
 use crate::validation::Faults;
 use crate::validation::addresses::{is_v4, parse_address};
-
-const HEADLESS: &str = "None";
 
 /// A family of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! Services: addresses and families that follow from each other, and what an update keeps when it
-//! leaves it out (API-228). Addresses and ports of nodes are not allocated.
+//! leaves it out (API-228). What they take of the cluster is told by [`allocations`].
 
 use std::collections::BTreeSet;
 
