@@ -50,15 +50,15 @@ pub struct ApiAddress {
 
 /// Keeps the Service of the API.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct KubernetesServiceController {
     registry: Registry,
     address: ApiAddress,
 }
 
-impl Keeper {
+impl KubernetesServiceController {
     /// Keeps the Service in a registry.
-    pub fn new(registry: Registry, address: ApiAddress) -> Keeper {
-        Keeper { registry, address }
+    pub fn new(registry: Registry, address: ApiAddress) -> KubernetesServiceController {
+        KubernetesServiceController { registry, address }
     }
 
     /// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any

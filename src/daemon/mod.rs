@@ -120,7 +120,7 @@ impl Daemon {
         let controllers = Controllers::start(setup, sharing.clone());
 
         describe_metrics();
-        let service = service_network::keeper(&config, &registry, address, &sharing);
+        let service = service_network::controller(&config, &registry, address, &sharing);
         let start = readiness::Start {
             actor_system: actor_system.clone(),
             registry: registry.clone(),

@@ -10,7 +10,7 @@ use super::stores::OpenEngines;
 use super::{encryption, service_manager};
 use crate::config::Config;
 use crate::controllers::ensure_system_namespaces;
-use crate::controllers::kubernetes_service::Keeper;
+use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
 
@@ -60,7 +60,7 @@ pub(super) struct Start {
     pub(super) actor_system: ActorSystem,
     pub(super) registry: Registry,
     /// The Service of the API.
-    pub(super) service: Keeper,
+    pub(super) service: KubernetesServiceController,
     pub(super) health: Arc<Health>,
     /// When the process started.
     pub(super) at: Instant,

@@ -6,7 +6,7 @@ use actors::supervisor::ActorSystem;
 
 use crate::config::Config;
 use crate::controllers::Sharing;
-use crate::controllers::kubernetes_service::{ApiAddress, Keeper};
+use crate::controllers::kubernetes_service::{ApiAddress, KubernetesServiceController};
 use crate::kinds::validation::addresses::Range;
 use crate::registry::services::{PortRange, first_usable};
 use crate::registry::{Registry, ServiceNetwork};
@@ -39,13 +39,13 @@ fn ranges(config: &Config) -> Vec<Range> {
     ranges.collect()
 }
 
-/// What keeps the Service of the API, for a daemon that listens at an address.
-pub(super) fn keeper(
+/// The controller of the Service of the API, for a daemon that listens at an address.
+pub(super) fn controller(
     config: &Config,
     registry: &Registry,
     listening: SocketAddr,
     sharing: &Sharing,
-) -> Keeper {
+) -> KubernetesServiceController {
     let first = ranges(config).first().copied().map(first_usable);
     let texts = config.service_cluster_ip_range.to_string();
     let address = ApiAddress {
@@ -58,7 +58,7 @@ pub(super) fn keeper(
             .or_else(|| reachable(listening.ip())),
         is_shared: *sharing != Sharing::Alone,
     };
-    Keeper::new(registry.clone(), address)
+    KubernetesServiceController::new(registry.clone(), address)
 }
 
 /// The address at which others reach a daemon that listens here. `None` if nobody else does.

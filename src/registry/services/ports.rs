@@ -147,8 +147,10 @@ impl PortAllocator {
         self.update(Box::new(change)).await
     }
 
-    /// Takes those of these ports that nobody has, and gives back what none of `held` is, if it was
-    /// among `suspects`. Answers the ports that nobody seems to have now.
+    /// Compares the ports that are taken with `held`, those that Services have. A held port that is
+    /// not taken is taken. A taken port that no Service has is given back if it is among
+    /// `suspects`, the ports that no Service had at the last repair. Answers the next suspects, and
+    /// the ports that were mended.
     pub(super) async fn repair(
         &self,
         held: &[u16],
