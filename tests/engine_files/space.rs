@@ -22,8 +22,9 @@ const VALUE_BYTES: usize = 1024;
 const COMMITTERS: u64 = 50;
 /// The most updates a second. From some 18,000 on, ten seconds of retention need the whole limit.
 const PACE: f64 = 14_000.0;
-/// The longest that writers may wait for a step.
-const STALL_MAX: f64 = 0.1;
+/// The longest that writers may wait for a step, in seconds, on a busy machine. It is 0.1 on a
+/// quiet one; the benchmark of the engine's load measures that.
+const STALL_MAX: f64 = 1.0;
 /// The longest that a committer may wait, on a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
