@@ -131,12 +131,51 @@ impl Patch {
             Patch::Json(operations, faults) => (apply_operations(copy(), operations)?, faults),
             Patch::Merge(document, duplicates) => {
                 let mut patched = copy();
-                json_patch::merge(&mut patched, document);
+                merge(&mut patched, document);
                 (patched, duplicates)
             }
             Patch::Strategic(patch) => return patch.apply(object, definition, validation),
         };
         finish(patched, faults.clone(), definition, validation)
+    }
+}
+
+/// Merges a merge patch (RFC 7396) into a document. Nulls of objects in lists are dropped, as
+/// kube-apiserver's library does: the text of the RFC keeps them.
+fn merge(document: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *document = patch.clone();
+        return;
+    };
+    let Value::Object(members) = document else {
+        *document = patch.clone();
+        drop_nulls(document);
+        return;
+    };
+    for (name, change) in changes {
+        match members.get_mut(name) {
+            _ if change.is_null() => {
+                members.remove(name);
+            }
+            Some(member) if member.is_object() => merge(member, change),
+            _ => {
+                let mut added = change.clone();
+                drop_nulls(&mut added);
+                members.insert(name.clone(), added);
+            }
+        }
+    }
+}
+
+/// Drops members that are null, at any depth.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

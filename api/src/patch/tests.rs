@@ -368,6 +368,20 @@ fn merge_patches_merge_and_delete() {
     assert_eq!(gone["metadata"].get("labels"), None);
 }
 
+/// API-162: in lists, and in what is new, nulls are dropped as kube-apiserver drops them.
+#[test]
+fn nulls_within_the_values_of_merge_patches_are_no_members() {
+    let patched = by_merge(
+        r#"{"metadata":{"labels":{"l":"1"},"annotations":{"a":null,"b":"1"},
+        "ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":null}]}}"#,
+    )
+    .unwrap();
+    let metadata = &patched["metadata"];
+    assert_eq!(metadata["annotations"], json!({"b": "1"}));
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
+    assert_eq!(metadata["ownerReferences"], json!([owner]));
+}
+
 /// API-156: the last of two equal members is used. Faults of the patch come before those of its
 /// result.
 #[test]

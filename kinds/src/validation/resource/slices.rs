@@ -21,6 +21,15 @@ const UNSET_OR_TRUE: &str = "must be either unset or set to true";
 
 /// The faults of a slice.
 pub fn validate_resourceslice(object: &Object) -> Faults {
+    validate(object, None)
+}
+
+/// The faults of a change to a slice: its driver, pool and node stay.
+pub fn validate_resourceslice_update(object: &Object, stored: &Object) -> Faults {
+    validate(object, Some(stored))
+}
+
+fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
     validate_driver(&spec.member("driver"), &mut faults);
@@ -34,6 +43,9 @@ pub fn validate_resourceslice(object: &Object) -> Faults {
     let generation = pool.member("generation");
     if generation.int().is_some_and(|generation| generation < 0) {
         faults.push(generation.invalid("must be greater than or equal to zero"));
+    }
+    if let Some(stored) = stored {
+        validate_unchanged(&spec, &Field::of(stored, "spec"), &mut faults);
     }
     validate_nodes(&spec, &mut faults);
     let devices = spec.member("devices");
@@ -67,11 +79,8 @@ pub fn validate_resourceslice(object: &Object) -> Faults {
     faults
 }
 
-/// The faults of a change to a slice: its driver, pool and node stay.
-pub fn validate_resourceslice_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_resourceslice(object);
-    let spec = Field::of(object, "spec");
-    let before = Field::of(stored, "spec");
+/// What of a slice can't change.
+fn validate_unchanged(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
     let (pool, old_pool) = (spec.member("pool"), before.member("pool"));
     let fields = [
         (pool.member("name"), old_pool.member("name")),
@@ -86,7 +95,6 @@ pub fn validate_resourceslice_update(object: &Object, stored: &Object) -> Faults
     if node.value() != before.member("nodeName").value() {
         faults.push(node.invalid("field is immutable"));
     }
-    faults
 }
 
 /// The faults of counters of a set, with the name of the set in this member.

@@ -1,0 +1,57 @@
+//! Bodies of all built-in kinds, generated from their types, and what kube-apiserver answers to
+//! their creates. `tools/facts/sweep.py` records them.
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::harness::client::Answer;
+use crate::harness::{Call, Client, Daemon, Protocol};
+
+use super::{
+    CONNECTIONS, Difference, cases, compared, difference, only_gaps, text, without_random_names,
+};
+
+const CASES: &[u8] = include_bytes!("../../fixtures/sweep.json.gz");
+
+const GAPS: &str = include_str!("../../fixtures/sweep-gaps.txt");
+
+async fn answer(client: &Client, case: &Value) -> Answer {
+    let body = match case.get("text").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => case["body"].to_string(),
+    };
+    let call = Call::new("POST", text(case, "path")).body("application/json", body);
+    client.call(call).await
+}
+
+async fn compare(client: &Client, case: &Value) -> Option<Difference> {
+    let found = answer(client, case).await;
+    let ours = compared(
+        found.status.as_u16(),
+        without_random_names(&found.text()),
+        "UID",
+    );
+    difference(case, ours, case["answer"].clone())
+}
+
+/// All differences, in the order of the cases.
+async fn differences(daemon: &Daemon, cases: &[Value]) -> Vec<Difference> {
+    let share = cases.len().div_ceil(CONNECTIONS);
+    let shares = cases.chunks(share).map(|share| async move {
+        let client = daemon.target().client_over(Protocol::Http2);
+        let mut found = Vec::new();
+        for case in share {
+            found.extend(compare(&client, case).await);
+        }
+        found
+    });
+    join_all(shares).await.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn generated_bodies_of_all_kinds_are_answered_as_by_kube_apiserver() {
+    let daemon = Daemon::start().await;
+    let cases = cases(CASES);
+    assert!(cases.len() > 5000, "{} cases", cases.len());
+    only_gaps(&differences(&daemon, &cases).await, GAPS, "sweep.txt");
+}

@@ -1,0 +1,199 @@
+//! Generated updates of an object of each built-in kind, by all kinds of patches too, and what
+//! kube-apiserver answers to them, `managedFields` and warnings included.
+//! `tools/facts/updates.py` records them and says how they are written.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+use regex::Regex;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::harness::client::Answer;
+use crate::harness::{Call, Client, Daemon, Protocol};
+
+use super::{CONNECTIONS, Difference, cases, compared, difference, only_gaps, remove, text};
+
+const CASES: &[u8] = include_bytes!("../../fixtures/updates.json.gz");
+
+const GAPS: &str = include_str!("../../fixtures/updates-gaps.txt");
+
+/// What stands for the identifier of the object.
+const MARK: &str = "{uid}";
+
+/// What stands for times of the day of the recording.
+const NOW: &str = "2026-01-03T00:00:00Z";
+
+/// Of texts with more characters than this the beginning and a hash are recorded.
+const LONG: usize = 300;
+
+/// The object of the kind that is played.
+#[derive(Default)]
+struct Subject {
+    /// As the last setup answered it.
+    base: Value,
+    uid: String,
+    /// When it was created: the times that kube-apiserver sets then are sent back by updates.
+    created: String,
+}
+
+/// What a JSON pointer's last part names, and the value that holds it.
+fn place<'v>(value: &'v mut Value, pointer: &str) -> (&'v mut Value, String) {
+    let (parent, last) = pointer.rsplit_once('/').unwrap();
+    let last = last.replace("~1", "/").replace("~0", "~");
+    (value.pointer_mut(parent).unwrap(), last)
+}
+
+/// The base with recorded changes.
+fn changed(base: &Value, changes: &Value) -> Value {
+    let mut value = base.clone();
+    for change in changes.as_array().unwrap() {
+        let (parent, name) = place(&mut value, change[0].as_str().unwrap());
+        match (parent, change.get(1)) {
+            (Value::Object(members), Some(new)) => {
+                members.insert(name, new.clone());
+            }
+            (Value::Object(members), None) => {
+                members.remove(&name);
+            }
+            (Value::Array(items), Some(new)) => items[name.parse::<usize>().unwrap()] = new.clone(),
+            (parent, new) => panic!("{parent} has no {name} for {new:?}"),
+        }
+    }
+    value
+}
+
+/// The beginning of a long text and a hash of it.
+fn shortened(value: &mut Value) {
+    let Some(text) = value.as_str() else { return };
+    if let Some((end, _)) = text.char_indices().nth(LONG) {
+        let hash = Sha256::digest(text.as_bytes());
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        *value = format!("{} {hash}", &text[..end]).into();
+    }
+}
+
+impl Subject {
+    async fn play(&self, client: &Client, case: &Value) -> Answer {
+        let body = match case.get("changes") {
+            Some(changes) => changed(&self.base, changes),
+            None => case["body"].clone(),
+        };
+        let body = body.to_string().replace(MARK, &self.uid);
+        let body = body.replace(NOW, &self.created);
+        let method = text(case, "method");
+        let call = Call::new(method, text(case, "path")).header("User-Agent", "updates/1");
+        client.call(call.body(text(case, "type"), body)).await
+    }
+
+    /// What is compared of an answer, in the form in which the others were recorded.
+    fn compared(&self, found: &Answer) -> Value {
+        let object = self.named(&found.text());
+        let mut ours = compared(found.status.as_u16(), object.clone(), MARK);
+        if let Some(shown) = ours.get_mut("object") {
+            if let Some(managed) = object["metadata"].get("managedFields") {
+                shown["metadata"]["managedFields"] = managed.clone();
+                remove(shown, "metadata.managedFields.time");
+            }
+        }
+        if let Some(message) = ours.get_mut("message") {
+            shortened(message);
+        }
+        if let Some(causes) = ours.get_mut("causes").and_then(Value::as_array_mut) {
+            causes
+                .iter_mut()
+                .for_each(|cause| shortened(&mut cause["message"]));
+        }
+        let warnings = found.headers.get_all("Warning").iter();
+        let warnings: Vec<&str> = warnings.map(|warning| warning.to_str().unwrap()).collect();
+        if !warnings.is_empty() {
+            ours["warnings"] = json!(warnings);
+        }
+        ours
+    }
+
+    /// An answer without what another run has otherwise.
+    fn named(&self, text: &str) -> Value {
+        let mut text = text.to_owned();
+        let now = jiff::Timestamp::now();
+        for time in [now, now - jiff::SignedDuration::from_hours(1)] {
+            let day = &time.to_string()[..10];
+            let times = Regex::new(&format!("{day}T[0-9:]{{8}}Z")).unwrap();
+            text = times.replace_all(&text, NOW).into_owned();
+        }
+        if !self.uid.is_empty() {
+            text = text.replace(&self.uid, MARK);
+        }
+        let version = Regex::new(r#"(resourceVersion\\+":\\+")\d+"#).unwrap();
+        serde_json::from_str(&version.replace_all(&text, "${1}VERSION")).unwrap()
+    }
+
+    /// Plays a setup, which has to be answered as by kube-apiserver, too.
+    async fn set_up(&mut self, client: &Client, case: &Value) -> Option<Difference> {
+        let found = self.play(client, case).await;
+        if text(case, "setup") == "delete" {
+            return None;
+        }
+        let metadata = &found.json()["metadata"];
+        self.uid = text(metadata, "uid").to_owned();
+        self.created = text(metadata, "creationTimestamp").to_owned();
+        self.base = case["answer"]["object"].clone();
+        let mut titled = case.clone();
+        titled["case"] = case["setup"].clone();
+        difference(&titled, self.compared(&found), case["answer"].clone())
+    }
+
+    async fn compare(&self, client: &Client, case: &Value) -> Option<Difference> {
+        let ours = self.compared(&self.play(client, case).await);
+        let mut theirs = case["answer"].clone();
+        if let Some(changes) = theirs.get("changes") {
+            let object = changed(&self.base, changes);
+            theirs["object"] = object;
+            theirs.as_object_mut().unwrap().remove("changes");
+        }
+        difference(case, ours, theirs)
+    }
+}
+
+/// Plays the cases of some kinds, each of which begins with a setup.
+async fn differences(client: Client, cases: Vec<&Value>) -> Vec<Difference> {
+    let mut subject = Subject::default();
+    let mut found = Vec::new();
+    for case in cases {
+        match case.get("setup").and_then(Value::as_str) {
+            Some("create") => {
+                subject = Subject::default();
+                found.extend(subject.set_up(&client, case).await);
+            }
+            Some(_) => found.extend(subject.set_up(&client, case).await),
+            None => found.extend(subject.compare(&client, case).await),
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn generated_updates_of_all_kinds_are_answered_as_by_kube_apiserver() {
+    let daemon = Daemon::start().await;
+    let cases = cases(CASES);
+    assert!(cases.len() > 5000, "{} cases", cases.len());
+    let mut kinds: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for case in &cases {
+        kinds
+            .entry(super::plural(text(case, "kind")))
+            .or_default()
+            .push(case);
+    }
+    let mut shares = vec![Vec::new(); CONNECTIONS];
+    for cases in kinds.into_values() {
+        let least = shares
+            .iter_mut()
+            .min_by_key(|share: &&mut Vec<&Value>| share.len());
+        least.unwrap().extend(cases);
+    }
+    let played = shares
+        .into_iter()
+        .map(|share| differences(daemon.target().client_over(Protocol::Http2), share));
+    let found: Vec<Difference> = join_all(played).await.into_iter().flatten().collect();
+    only_gaps(&found, GAPS, "updates.txt");
+}
