@@ -64,19 +64,23 @@ if [ -z "${TAFFRAIL_PYTHON_CLIENTS:-}" ]; then
   export TAFFRAIL_PYTHON_CLIENTS=$cache/python-clients
 fi
 
-# No distribution has kube-apiserver: where TAFFRAIL_KUBE_APISERVER names one, the test beside it runs. A folder
-# beside the repository's may have it.
-if [ -z "${TAFFRAIL_KUBE_APISERVER:-}" ] && [ -e ../shared/reference/kube-apiserver.xz ]; then
-  if [ ! -x "$cache/kube-apiserver/kube-apiserver" ]; then
-    mkdir -p "$cache/kube-apiserver"
-    xz -dc ../shared/reference/kube-apiserver.xz > "$cache/kube-apiserver/kube-apiserver.part"
-    chmod +x "$cache/kube-apiserver/kube-apiserver.part"
-    mv "$cache/kube-apiserver/kube-apiserver.part" "$cache/kube-apiserver/kube-apiserver"
+# No distribution has these: where a variable names one, its tests run, else they say so and pass. A folder beside the
+# repository's may have them.
+kubernetes() { # variable program: unpack it and tell the tests where it is
+  if [ -z "${!1:-}" ] && [ -e "../shared/reference/$2.xz" ]; then
+    if [ ! -x "$cache/$2/$2" ]; then
+      mkdir -p "$cache/$2"
+      xz -dc "../shared/reference/$2.xz" > "$cache/$2/$2.part"
+      chmod +x "$cache/$2/$2.part"
+      mv "$cache/$2/$2.part" "$cache/$2/$2"
+    fi
+    export "$1=$cache/$2/$2"
   fi
-  TAFFRAIL_KUBE_APISERVER=$cache/kube-apiserver/kube-apiserver
-fi
-: "${TAFFRAIL_KUBE_APISERVER:=none}"
-export TAFFRAIL_KUBE_APISERVER
+  [ -n "${!1:-}" ] || export "$1=none"
+}
+kubernetes TAFFRAIL_KUBE_APISERVER kube-apiserver
+kubernetes TAFFRAIL_CONTROLLER_MANAGER kube-controller-manager
+kubernetes TAFFRAIL_SCHEDULER kube-scheduler
 
 # Clients vanish in a network of the test's own, which some containers do not permit.
 if [ -z "${TAFFRAIL_NETWORKS:-}" ]; then

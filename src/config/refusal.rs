@@ -6,6 +6,18 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+/// Flags that kube-apiserver had once and removed, and what to do without them.
+const REMOVED: [(&str, &str); 2] = [
+    (
+        "--etcd-quorum-read",
+        "kube-apiserver removed it, and all reads of etcd have a quorum: leave it out",
+    ),
+    (
+        "--storage-versions",
+        "kube-apiserver removed it; --storage.versions names versions",
+    ),
+];
+
 /// One or more lines for the operator. The process ends with exit code 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -108,7 +120,10 @@ impl ConfigError {
             }
             ErrorKind::UnknownArgument => {
                 let suggestion = context(error, ContextKind::SuggestedArg);
-                let hint = if suggestion.is_empty() {
+                let removed = REMOVED.iter().find(|(name, _)| *name == flag);
+                let hint = if let Some((_, instead)) = removed {
+                    (*instead).to_owned()
+                } else if suggestion.is_empty() {
                     "see taffrail --help".to_owned()
                 } else {
                     format!("did you mean {suggestion}?")

@@ -91,6 +91,16 @@ fn a_refused_flag_is_named_with_its_value_in_one_line() {
             "--secure-prot is unknown; did you mean --secure-port?",
         ),
         ("--xyzzy", "--xyzzy is unknown; see taffrail --help"),
+        (
+            "--etcd-quorum-read=true",
+            "--etcd-quorum-read is unknown; kube-apiserver removed it, and all reads of etcd have a \
+             quorum: leave it out",
+        ),
+        (
+            "--storage-versions=apps/v1",
+            "--storage-versions is unknown; kube-apiserver removed it; --storage.versions names \
+             versions",
+        ),
     ] {
         assert_eq!(flags(&[argument]).unwrap_err(), line);
     }

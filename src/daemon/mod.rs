@@ -322,6 +322,12 @@ fn warn(config: &Config, factory: &StorageFactory) {
              credentials and without encryption"
         );
     }
+    if std::env::var_os("KUBE_API_VERSIONS").is_some() {
+        tracing::warn!(
+            "KUBE_API_VERSIONS has no effect, as in kube-apiserver; --runtime-config switches \
+             versions on and off"
+        );
+    }
     for warning in storage_warnings(config, factory) {
         tracing::warn!("{warning}");
     }

@@ -1,0 +1,417 @@
+//! The unmodified kube-controller-manager and kube-scheduler work against the daemon, in JSON with
+//! its own controllers off and in protobuf with them on: workloads become pods on nodes, what
+//! belongs to namespaces appears, and what is deleted takes along what it owns.
+//!
+//! TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER name the programs. Without them the tests say
+//! so and pass.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Client, Daemon};
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const NAMESPACE: &str = "controlled";
+/// A CronJob starts a job in the next minute.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Lines at error level that a kube-apiserver causes, too: informers are behind the writes of their
+/// own controllers, nobody serves metrics of pods, and what an autoscaler scales is deleted.
+const EXPECTED: &[&str] = &[
+    "is not as new as written version",
+    "the object has been modified; please apply your changes to the latest version",
+    "failed to compute desired number of replicas based on listed metrics",
+    "failed to query scale subresource for Deployment/controlled/web",
+    "because it is being terminated",
+    "The manifest file is empty, ignoring.",
+    "finished without leader elect",
+    // The daemon does not record when tokens of Secrets are used.
+    "kube-apiserver-legacy-service-account-token-tracking",
+];
+
+/// Both programs with their logs; killed when this is dropped.
+struct Controllers {
+    children: Vec<Child>,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn programs() -> Option<(PathBuf, PathBuf)> {
+    let found = ["TAFFRAIL_CONTROLLER_MANAGER", "TAFFRAIL_SCHEDULER"].map(std::env::var_os);
+    match found {
+        [Some(manager), Some(scheduler)] if manager != "none" && scheduler != "none" => {
+            Some((manager.into(), scheduler.into()))
+        }
+        _ => {
+            eprintln!(
+                "no TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER: nothing was tried with \
+                 the real controllers"
+            );
+            None
+        }
+    }
+}
+
+/// Starts a program that writes into the log of this name.
+fn spawn(folder: &Path, name: &str, command: &mut Command) -> Child {
+    let log = File::create(folder.join(name)).unwrap();
+    let errors = log.try_clone().unwrap();
+    let command = command.stdin(Stdio::null()).stdout(log).stderr(errors);
+    command.spawn().unwrap()
+}
+
+impl Controllers {
+    fn start(manager: &Path, scheduler: &Path, daemon: &Daemon, media_type: &str) -> Controllers {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        let key = KeyPair::generate().unwrap();
+        std::fs::write(at("key.pem"), key.serialize_pem()).unwrap();
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = authority.self_signed(&key).unwrap();
+        std::fs::write(at("ca.crt"), certificate.pem()).unwrap();
+        let kubeconfig = daemon.kubeconfig().display().to_string();
+        let configuration = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": false},
+            "clientConnection": {"kubeconfig": kubeconfig, "contentType": media_type,
+                "acceptContentTypes": media_type},
+        });
+        std::fs::write(at("scheduler.yaml"), configuration.to_string()).unwrap();
+        // Without kubelets no node renews its lease.
+        let manager = spawn(
+            folder.path(),
+            "kube-controller-manager.log",
+            Command::new(manager)
+                .arg(format!("--kubeconfig={kubeconfig}"))
+                .arg("--leader-elect=false")
+                .arg(format!(
+                    "--service-account-private-key-file={}",
+                    at("key.pem")
+                ))
+                .arg(format!("--root-ca-file={}", at("ca.crt")))
+                .arg(format!("--cluster-signing-cert-file={}", at("ca.crt")))
+                .arg(format!("--cluster-signing-key-file={}", at("key.pem")))
+                .arg("--controllers=*,-node-lifecycle-controller,-taint-eviction-controller")
+                .arg(format!("--kube-api-content-type={media_type}"))
+                .arg("--secure-port=0"),
+        );
+        let scheduler = spawn(
+            folder.path(),
+            "kube-scheduler.log",
+            Command::new(scheduler)
+                .arg(format!("--config={}", at("scheduler.yaml")))
+                .arg("--secure-port=0"),
+        );
+        Controllers {
+            children: vec![manager, scheduler],
+            folder,
+        }
+    }
+
+    /// Lines at error level that a kube-apiserver would not cause.
+    fn errors(&self) -> Vec<String> {
+        let logs = ["kube-controller-manager.log", "kube-scheduler.log"];
+        let is_error = |line: &&str| {
+            line.starts_with('E') && line[1..].starts_with(|letter: char| letter.is_ascii_digit())
+        };
+        let of = |name: &str| {
+            let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap();
+            let lines = text.lines().filter(is_error);
+            let unknown = lines.filter(|line| !EXPECTED.iter().any(|known| line.contains(known)));
+            unknown.map(str::to_owned).collect::<Vec<_>>()
+        };
+        logs.into_iter().flat_map(of).collect()
+    }
+}
+
+/// A path of the namespace: a group with its version, empty for the core, and the rest.
+fn path(group: &str, rest: &str) -> String {
+    match group {
+        "" => format!("/api/v1/namespaces/{NAMESPACE}/{rest}"),
+        group => format!("/apis/{group}/namespaces/{NAMESPACE}/{rest}"),
+    }
+}
+
+fn template(app: &str, restart: &str) -> Value {
+    json!({"metadata": {"labels": {"app": app}}, "spec": {"restartPolicy": restart,
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "10m"}}}]}})
+}
+
+fn workload(name: &str, more: Value) -> Value {
+    let mut spec = json!({"selector": {"matchLabels": {"app": name}},
+        "template": template(name, "Always")});
+    spec.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    json!({"metadata": {"name": name}, "spec": spec})
+}
+
+/// A node that takes pods.
+async fn node(client: &Client) {
+    client
+        .call(Call::post(
+            "/api/v1/nodes",
+            &json!({"metadata": {"name": "n"}}),
+        ))
+        .await
+        .expect(201);
+    let room = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
+    let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
+    let status = json!({"status": {"capacity": room, "allocatable": room, "conditions": [ready]}});
+    let patch = Call::merge_patch("/api/v1/nodes/n/status", &status);
+    client.call(patch).await.expect(200);
+}
+
+async fn items(client: &Client, path: &str) -> Vec<Value> {
+    let list = client.call(Call::get(path)).await.expect(200);
+    list["items"].as_array().unwrap().clone()
+}
+
+/// What a kubelet does: bound pods run, and pods that are deleted end.
+async fn run_pods(client: &Client) {
+    for (number, pod) in items(client, &path("", "pods")).await.iter().enumerate() {
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        if pod["metadata"].get("deletionTimestamp").is_some() {
+            let now = json!({"gracePeriodSeconds": 0});
+            let gone = Call::json("DELETE", &path("", &format!("pods/{name}")), &now);
+            client.call(gone).await;
+        } else if pod["spec"].get("nodeName").is_some() && pod["status"]["phase"] != "Running" {
+            let ip = format!("10.9.0.{}", number + 1);
+            let is = |name: &str| json!({"type": name, "status": "True"});
+            let status = json!({"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+                "conditions": [is("Initialized"), is("ContainersReady"), is("Ready")]}});
+            let runs = Call::merge_patch(&path("", &format!("pods/{name}/status")), &status);
+            client.call(runs).await;
+        }
+    }
+}
+
+/// Waits, while pods run, until an object is there and as it has to be.
+async fn shows(client: &Client, path: &str, what: &str, is: impl Fn(&Value) -> bool) {
+    let begun = Instant::now();
+    loop {
+        run_pods(client).await;
+        let answer = client.call(Call::get(path)).await;
+        let found = answer.json();
+        if answer.status == 200 && is(&found) {
+            return;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "{what} does not come: {found}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn workloads(client: &Client) {
+    let selector = json!({"matchLabels": {"app": "web"}});
+    let reference = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let job = json!({"template": template("once", "Never")});
+    let often = json!({"schedule": "* * * * *", "jobTemplate": {"spec": {
+        "template": template("often", "Never")}}});
+    let named = |name: &str, spec: Value| json!({"metadata": {"name": name}, "spec": spec});
+    let objects = [
+        (
+            "",
+            "resourcequotas",
+            named("quota", json!({"hard": {"count/configmaps": "10"}})),
+        ),
+        (
+            "apps/v1",
+            "deployments",
+            workload("web", json!({"replicas": 2})),
+        ),
+        (
+            "apps/v1",
+            "statefulsets",
+            workload("db", json!({"serviceName": "db"})),
+        ),
+        ("apps/v1", "daemonsets", workload("agent", json!({}))),
+        ("batch/v1", "jobs", named("once", job)),
+        ("batch/v1", "cronjobs", named("often", often)),
+        (
+            "",
+            "services",
+            named(
+                "web",
+                json!({"selector": {"app": "web"}, "ports": [{"port": 80}]}),
+            ),
+        ),
+        (
+            "autoscaling/v2",
+            "horizontalpodautoscalers",
+            named(
+                "web",
+                json!({"scaleTargetRef": reference, "maxReplicas": 4}),
+            ),
+        ),
+        (
+            "policy/v1",
+            "poddisruptionbudgets",
+            named("web", json!({"minAvailable": 1, "selector": selector})),
+        ),
+    ];
+    for (group, plural, object) in objects {
+        client
+            .call(Call::post(&path(group, plural), &object))
+            .await
+            .expect(201);
+    }
+}
+
+/// Pods of all workloads are bound to the node.
+async fn pods_are_bound(client: &Client) {
+    let of_all = |list: &Value| {
+        let pods = list["items"].as_array().unwrap();
+        let bound = |app: &str| {
+            pods.iter()
+                .filter(|pod| pod["metadata"]["labels"]["app"] == app)
+                .filter(|pod| pod["spec"]["nodeName"] == "n")
+                .count()
+        };
+        let counts = ["web", "db", "agent", "once", "often"].map(bound);
+        counts[0] == 2 && counts[1..].iter().all(|count| *count >= 1)
+    };
+    shows(
+        client,
+        &path("", "pods"),
+        "a bound pod of each workload",
+        of_all,
+    )
+    .await;
+}
+
+async fn statuses_are_written(client: &Client) {
+    let slices = path("discovery.k8s.io/v1", "endpointslices");
+    shows(client, &slices, "an endpoint of each pod", |list| {
+        let slices = list["items"].as_array().unwrap();
+        let endpoints = slices
+            .iter()
+            .filter_map(|slice| slice["endpoints"].as_array());
+        endpoints.map(Vec::len).sum::<usize>() == 2
+    })
+    .await;
+    let budget = path("policy/v1", "poddisruptionbudgets/web");
+    shows(client, &budget, "a status of the budget", |budget| {
+        budget["status"]["currentHealthy"] == 2 && budget["status"]["disruptionsAllowed"] == 1
+    })
+    .await;
+    let autoscaler = path("autoscaling/v2", "horizontalpodautoscalers/web");
+    shows(
+        client,
+        &autoscaler,
+        "a status of the autoscaler",
+        |autoscaler| {
+            let conditions = autoscaler["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "AbleToScale"))
+        },
+    )
+    .await;
+    let quota = path("", "resourcequotas/quota");
+    // The map of the root certificates is there.
+    shows(client, &quota, "a counted quota", |quota| {
+        let used = quota["status"]["used"]["count/configmaps"].as_str();
+        used.is_some_and(|used| used != "0")
+    })
+    .await;
+    let deployment = path("apps/v1", "deployments/web");
+    shows(
+        client,
+        &deployment,
+        "an available deployment",
+        |deployment| deployment["status"]["availableReplicas"] == 2,
+    )
+    .await;
+}
+
+async fn run(media_type: &str, arguments: &[&str]) {
+    let Some((manager, scheduler)) = programs() else {
+        return;
+    };
+    let daemon = Daemon::with(arguments).await;
+    let client = daemon.client();
+    let controllers = Controllers::start(&manager, &scheduler, &daemon, media_type);
+    node(&client).await;
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    client
+        .call(Call::post("/api/v1/namespaces", &namespace))
+        .await
+        .expect(201);
+    let exists = |_: &Value| true;
+    shows(
+        &client,
+        &path("", "serviceaccounts/default"),
+        "an account",
+        exists,
+    )
+    .await;
+    shows(
+        &client,
+        &path("", "configmaps/kube-root-ca.crt"),
+        "a root certificate",
+        exists,
+    )
+    .await;
+    workloads(&client).await;
+    pods_are_bound(&client).await;
+    statuses_are_written(&client).await;
+
+    let deployment = Call::delete(&path("apps/v1", "deployments/web"));
+    client.call(deployment).await.expect(200);
+    let none = |list: &Value| list["items"].as_array().unwrap().is_empty();
+    shows(
+        &client,
+        &path("apps/v1", "replicasets"),
+        "the end of what was owned",
+        none,
+    )
+    .await;
+    client
+        .call(Call::delete(&format!("/api/v1/namespaces/{NAMESPACE}")))
+        .await
+        .expect(200);
+    let ended = |list: &Value| {
+        let namespaces = list["items"].as_array().unwrap();
+        namespaces
+            .iter()
+            .all(|namespace| namespace["metadata"]["name"] != NAMESPACE)
+    };
+    shows(
+        &client,
+        "/api/v1/namespaces",
+        "the end of the namespace",
+        ended,
+    )
+    .await;
+    let errors = controllers.errors();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+/// API-323.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_controllers_run_in_json() {
+    run(
+        "application/json",
+        &["--controllers=-namespace,-garbage-collector"],
+    )
+    .await;
+}
+
+/// API-323.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_controllers_run_in_protobuf_beside_our_own() {
+    run(PROTOBUF, &[]).await;
+}
