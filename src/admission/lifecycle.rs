@@ -128,7 +128,7 @@ impl Plugin for NamespaceLifecycle {
 }
 
 impl MutatingPlugin for NamespaceLifecycle {
-    fn may_change(&self) -> bool {
+    fn changes(&self) -> bool {
         false
     }
 

@@ -1,12 +1,13 @@
 //! The chain of admission plugins, which may change or refuse a write (http.md section 8).
 //!
-//! This folder owns the plugin traits, the two stages and the built-in plugins, one in a file. The
-//! chain is built in `Registry::new` (`src/registry/served.rs`). A request enters with the object
-//! that is about to be stored. The object, perhaps changed, leaves, or a `Status` that refuses the
-//! write. Every mutating plugin runs in order before validation, and every validating plugin after
-//! it. The second stage can't change the object. A plugin runs once per stage and attempt and keeps
-//! no state of an attempt, because a retried write runs it again. This folder must not know HTTP or
-//! storage.
+//! This folder owns the plugin traits, the two stages and the built-in plugins, one in a file or a
+//! folder. The chain is built by [`built`], of the names that the configuration has. A request
+//! enters with the object that is about to be stored. The object, perhaps changed, leaves, or a
+//! `Status` that refuses the write. Every mutating plugin runs in order before validation, and every
+//! validating plugin after it. The second stage can't change the object. A plugin runs once per
+//! stage and attempt and keeps no state of an attempt, because a retried write runs it again. What
+//! plugins read of other resources comes through [`client::ResourceClient`]. This folder must not
+//! know HTTP or storage.
 
 use std::sync::Arc;
 
@@ -20,9 +21,25 @@ use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
 
 pub mod admin_access;
+pub mod client;
+mod default_classes;
+mod default_toleration_seconds;
+mod in_use_protection;
 pub mod lifecycle;
+mod limit_ranger;
+mod plugins;
+mod pod_resources;
+mod pod_security;
+mod priority;
+mod resource_quota;
+mod runtime_class;
+mod service_account;
+mod taint_nodes_by_condition;
 #[cfg(test)]
 mod tests;
+mod volume_resize;
+
+pub use plugins::built;
 
 /// The action of a request, with its options.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +94,29 @@ impl Attributes<'_> {
         let mut names = [self.name, base].into_iter();
         names.find(|name| !name.is_empty()).unwrap_or("Unknown")
     }
+
+    /// The refusal for this reason (API-275).
+    pub fn forbidden(&self, object: Option<&Object>, why: &str) -> Box<Status> {
+        Box::new(Status::forbidden(
+            self.definition,
+            self.shown_name(object),
+            why,
+        ))
+    }
+
+    /// Whether an object of this resource is created, and no part of one is written.
+    pub fn creates(&self, group: &str, plural: &str) -> bool {
+        matches!(self.operation, Operation::Create(_)) && self.is_whole(group, plural)
+    }
+
+    /// Whether an object of this resource is changed, and not only a part of it.
+    pub fn updates(&self, group: &str, plural: &str) -> bool {
+        matches!(self.operation, Operation::Update(_)) && self.is_whole(group, plural)
+    }
+
+    fn is_whole(&self, group: &str, plural: &str) -> bool {
+        self.subresource.is_none() && self.definition.is(group, plural)
+    }
 }
 
 /// The answer of a plugin: success, or the Status that refuses the write.
@@ -96,7 +136,7 @@ pub trait MutatingPlugin: Send + Sync {
     ) -> Admitted<'p>;
 
     /// Whether it ever changes the object. Objects that may have changed are cleaned again.
-    fn may_change(&self) -> bool {
+    fn changes(&self) -> bool {
         true
     }
 }
@@ -118,6 +158,11 @@ pub trait ValidatingPlugin: Send + Sync {
 pub trait Plugin: Send + Sync + 'static {
     /// Its name in Kubernetes: `NamespaceLifecycle`.
     fn name(&self) -> &'static str;
+
+    /// Whether it has anything to do with such a request. If not, it is not asked.
+    fn handles(&self, _attributes: &Attributes<'_>) -> bool {
+        true
+    }
 
     /// Its part in the first stage, if it has one.
     fn mutating(&self) -> Option<&dyn MutatingPlugin> {
@@ -144,7 +189,8 @@ impl Admission {
         }
     }
 
-    /// Runs the first stage with every mutating plugin.
+    /// Runs the first stage with every mutating plugin. Answers whether the object may have
+    /// changed.
     ///
     /// # Errors
     /// The first refusal.
@@ -152,20 +198,24 @@ impl Admission {
         &self,
         attributes: &Attributes<'_>,
         mut object: Option<&mut Object>,
-    ) -> Result<(), Box<Status>> {
-        for plugin in self.plugins.iter() {
+    ) -> Result<bool, Box<Status>> {
+        let mut may_have_changed = false;
+        for plugin in self.asked(attributes) {
             if let Some(mutating) = plugin.mutating() {
                 let admitted = mutating.admit(attributes, object.as_deref_mut()).await;
                 told(&**plugin, admitted)?;
+                may_have_changed |= mutating.changes();
             }
         }
-        Ok(())
+        Ok(may_have_changed)
     }
 
-    /// Whether the first stage may change an object.
-    pub fn may_change(&self) -> bool {
-        let mut mutating = self.plugins.iter().filter_map(|plugin| plugin.mutating());
-        mutating.any(MutatingPlugin::may_change)
+    fn asked<'a>(
+        &'a self,
+        attributes: &'a Attributes<'_>,
+    ) -> impl Iterator<Item = &'a Arc<dyn Plugin>> {
+        let plugins = self.plugins.iter();
+        plugins.filter(|plugin| plugin.handles(attributes))
     }
 
     /// Runs the second stage with every validating plugin.
@@ -177,7 +227,7 @@ impl Admission {
         attributes: &Attributes<'_>,
         object: Option<&Object>,
     ) -> Result<(), Box<Status>> {
-        for plugin in self.plugins.iter() {
+        for plugin in self.asked(attributes) {
             if let Some(validating) = plugin.validating() {
                 told(&**plugin, validating.validate(attributes, object).await)?;
             }

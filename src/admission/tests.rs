@@ -84,7 +84,7 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
     };
     let mut object = Object::default();
     object.set_meta("name", name);
-    let code = |answer: Result<(), Box<Status>>| answer.err().map(|status| status.code);
+    let code = |answer: Option<Box<Status>>| answer.map(|status| status.code);
     let admitted = admission
         .admit(&attributes, Some(&mut object))
         .now_or_never();
@@ -93,8 +93,8 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
         .now_or_never();
     let asked = asked.lock().clone();
     (
-        code(admitted.expect("at once")),
-        code(validated.expect("at once")),
+        code(admitted.expect("at once").err()),
+        code(validated.expect("at once").err()),
         asked,
     )
 }

@@ -47,6 +47,17 @@ impl Config {
             let both = ConfigError::together("audit-policy-file", "audit-log-path");
             refusals.push(both);
         }
+        let overlap = self
+            .enable_admission_plugins
+            .overlap(&self.disable_admission_plugins);
+        if !overlap.is_empty() {
+            let problem = format!(
+                "[{}] in enable-admission-plugins and disable-admission-plugins overlapped",
+                overlap.join(" ")
+            );
+            let refusal = ConfigError::of_setting("disable-admission-plugins", &problem);
+            refusals.push(refusal);
+        }
         let reloads = self.encryption_provider_config_automatic_reload.0;
         if reloads && !self.encryption_provider_config.is_set() {
             refusals.push(ConfigError::lacks(

@@ -12,6 +12,10 @@ pub enum ControllerName {
     Namespace,
     /// It deletes objects whose owners are gone.
     GarbageCollector,
+    /// It makes the account `default` in each namespace.
+    ServiceAccount,
+    /// It makes the ConfigMap `kube-root-ca.crt` in each namespace.
+    RootCaCertificatePublisher,
 }
 
 impl ControllerName {
@@ -21,6 +25,10 @@ impl ControllerName {
             "namespace-controller" | "namespace" => Some(ControllerName::Namespace),
             "garbage-collector-controller" | "garbage-collector" | "garbagecollector" => {
                 Some(ControllerName::GarbageCollector)
+            }
+            "serviceaccount-controller" | "serviceaccount" => Some(ControllerName::ServiceAccount),
+            "root-ca-certificate-publisher-controller" | "root-ca-cert-publisher" => {
+                Some(ControllerName::RootCaCertificatePublisher)
             }
             _ => None,
         }
@@ -32,6 +40,10 @@ impl fmt::Display for ControllerName {
         formatter.write_str(match self {
             ControllerName::Namespace => "namespace-controller",
             ControllerName::GarbageCollector => "garbage-collector-controller",
+            ControllerName::ServiceAccount => "serviceaccount-controller",
+            ControllerName::RootCaCertificatePublisher => {
+                "root-ca-certificate-publisher-controller"
+            }
         })
     }
 }
@@ -93,7 +105,8 @@ impl FromStr for Controllers {
             let known = known.ok_or_else(|| {
                 format!(
                     "{name:?} is not in the list of known controllers: namespace-controller, \
-                     garbage-collector-controller"
+                     garbage-collector-controller, serviceaccount-controller, \
+                     root-ca-certificate-publisher-controller"
                 )
             })?;
             Ok(match entry.starts_with('-') {

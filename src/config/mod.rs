@@ -7,6 +7,7 @@
 //! `settings.rs`. Its value has one text form on the command line, in the file and in the output of
 //! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
+mod admission_plugins;
 mod check;
 mod connections;
 mod controllers;
@@ -18,6 +19,9 @@ mod settings;
 mod storage;
 mod values;
 
+pub use admission_plugins::{
+    ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, running_plugins,
+};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use super::admission_plugins::AdmissionPlugins;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
@@ -313,12 +314,29 @@ settings! {
         feature_gates: FeatureGates ["GATES"] = FeatureGates::default();
     }
 
+    "Admission" {
+        /// Admission plugins to run besides those that run anyway, separated by commas. The order
+        /// doesn't matter. Names that kube-apiserver 1.36 has are accepted; those that are not
+        /// built yet are named at the start. ServiceAccount is one to enable: then namespaces get
+        /// the account default and the ConfigMap kube-root-ca.crt here, unless controllers says
+        /// otherwise.
+        /// [default: none]
+        enable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
+
+        /// Admission plugins that run anyway, and shall not, separated by commas.
+        /// [default: none]
+        disable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
+    }
+
     "Controllers" {
         /// Controllers that run in the daemon, in the notation of kube-controller-manager: * is all
         /// of them, a name switches one on, -name off. Without * only those run that are named.
         /// There are namespace-controller, which empties deleted namespaces, and
-        /// garbage-collector-controller, which deletes objects without owners. Switch them off
-        /// where a kube-controller-manager does their work: *,-namespace,-garbage-collector.
+        /// garbage-collector-controller, which deletes objects without owners; and if the admission
+        /// plugin ServiceAccount is enabled, serviceaccount-controller, which gives each namespace
+        /// the account default, and root-ca-certificate-publisher-controller, which gives it the
+        /// ConfigMap kube-root-ca.crt. Switch them off where a kube-controller-manager does their
+        /// work: *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
         /// [default: *]
         controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
 

@@ -22,14 +22,19 @@ mod leader_elector;
 mod metrics;
 mod namespace_controller;
 mod namespaced_resources_deleter;
+mod service_accounts;
 mod system_namespaces;
+mod system_priority_classes;
 mod work_queue;
 
 pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
 use namespace_controller::NamespaceController;
+pub use service_accounts::Provisions;
+use service_accounts::ServiceAccountsController;
 pub use system_namespaces::ensure_system_namespaces;
+pub use system_priority_classes::ensure_system_priority_classes;
 
 /// Gives every metric of this module its unit and help text.
 pub fn describe_metrics() {
@@ -72,6 +77,8 @@ pub struct Setup {
     pub empties_namespaces: bool,
     /// Whether objects without owners are deleted here.
     pub collects_garbage: bool,
+    /// What pods need to run under accounts, as far as it is made here.
+    pub provisions: Provisions,
 }
 
 impl Controllers {
@@ -122,9 +129,23 @@ async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) 
             supervise("the garbage collector", collector, stopped.clone()).await;
         }
     };
+    let accounts = || {
+        let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
+        let provisions = setup.provisions.clone();
+        let controller =
+            ServiceAccountsController::new(registry, caches, provisions, stopped.clone());
+        tokio::spawn(controller.run())
+    };
+    let providing = async {
+        if !setup.provisions.is_empty() {
+            let name = "the controller of service accounts";
+            supervise(name, accounts, stopped.clone()).await;
+        }
+    };
     tokio::join!(
         supervise("the namespace controller", namespaces, stopped.clone()),
-        collecting
+        collecting,
+        providing
     );
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
-use super::{Controllers, Setup, Sharing, ensure_system_namespaces};
+use super::{Controllers, Provisions, Setup, Sharing, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
@@ -251,6 +251,7 @@ pub(super) fn started(
         caches: Arc::new(move |resource| caches.cacher(resource)),
         empties_namespaces: true,
         collects_garbage: true,
+        provisions: Provisions::default(),
     };
     Controllers::start(setup, sharing)
 }

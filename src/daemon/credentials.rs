@@ -64,6 +64,11 @@ impl Credentials {
         Arc::clone(&self.authenticator)
     }
 
+    /// The certificates that clients must trust, in PEM.
+    pub(super) fn trust_pem(&self) -> String {
+        self.tls.trust_pem()
+    }
+
     /// The configuration for the next handshake.
     pub(super) fn server_config(&self) -> Arc<ArcSwap<ServerConfig>> {
         self.tls.server_config()

@@ -86,7 +86,11 @@ fn kind_warnings(config: &Config) -> Vec<String> {
     });
     let gates = config.feature_gates.without_effect();
     let gates = gates.map(|gate| format!("feature-gates={gate}: changes nothing here"));
-    unknown.chain(needed).chain(gates).collect()
+    let plugins = config.enable_admission_plugins.without_effect();
+    let plugins =
+        plugins.map(|name| format!("enable-admission-plugins={name}: it is not built yet"));
+    let all = unknown.chain(needed).chain(gates);
+    all.chain(plugins).collect()
 }
 
 /// The storage settings without effect, with a line for each.

@@ -30,10 +30,10 @@ use actors::watchdog::{self, Watchdog};
 
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::config::{Config, StorageBackend};
+use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::{self, Controllers};
-use crate::registry::Registry;
 use crate::registry::deletion::Collector;
+use crate::registry::{ClusterParts, Registry};
 use crate::server::audit::Audit;
 use crate::server::auth::{self, Authorizer, check_token_file};
 use crate::server::health::{self, Health};
@@ -116,7 +116,7 @@ impl Daemon {
         let taken_ports = range_allocations(&factory, &engines, &encryption)?;
         let registry = assemble(&config, &plans, &taken_ports, &actor_system);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
-        let setup = options::controllers(&config, &registry, &actor_system)?;
+        let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let controllers = Controllers::start(setup, sharing.clone());
 
         describe_metrics();
@@ -349,7 +349,14 @@ fn assemble(
         false => Collector::Absent,
     };
     let ttl = config.event_ttl.0;
-    Registry::with_network(root, ttl, collector, versions.collect(), Some(network))
+    let parts = ClusterParts {
+        network: Some(network),
+        admission_plugins: running_plugins(
+            &config.enable_admission_plugins,
+            &config.disable_admission_plugins,
+        ),
+    };
+    Registry::with_parts(root, ttl, collector, versions.collect(), parts)
 }
 
 /// The tasks that follow files and the service manager.

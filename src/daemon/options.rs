@@ -8,9 +8,10 @@ use actors::ring::RingLimits;
 use actors::supervisor::{ActorSystem, ActorSystemConfig, StoreSpec};
 use actors::watchdog::Watchdog;
 
+use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
-use crate::config::{Config, ControllerName};
-use crate::controllers::Setup;
+use crate::config::{Config, ControllerName, SERVICE_ACCOUNT};
+use crate::controllers::{Provisions, Setup};
 use crate::registry::Registry;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::storage::factory::Engines;
@@ -69,6 +70,7 @@ pub(super) fn controllers(
     config: &Config,
     registry: &Registry,
     actor_system: &ActorSystem,
+    credentials: &Credentials,
 ) -> Result<Setup, StartError> {
     let namespaces = actor_system.cacher(NAMESPACES);
     let runs = |name| config.controllers.runs(name);
@@ -80,6 +82,14 @@ pub(super) fn controllers(
         empties_namespaces: runs(ControllerName::Namespace),
         collects_garbage: config.enable_garbage_collector.0
             && runs(ControllerName::GarbageCollector),
+        provisions: match config.enable_admission_plugins.names(SERVICE_ACCOUNT) {
+            true => Provisions {
+                accounts: runs(ControllerName::ServiceAccount),
+                authority: runs(ControllerName::RootCaCertificatePublisher)
+                    .then(|| credentials.trust_pem()),
+            },
+            false => Provisions::default(),
+        },
     };
     if !setup.empties_namespaces || !setup.collects_garbage {
         tracing::info!(

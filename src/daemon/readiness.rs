@@ -9,8 +9,8 @@ use actors::watchdog::Watchdog;
 use super::stores::OpenEngines;
 use super::{encryption, service_manager};
 use crate::config::Config;
-use crate::controllers::ensure_system_namespaces;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
+use crate::controllers::{ensure_system_namespaces, ensure_system_priority_classes};
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
 
@@ -69,8 +69,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Readiness waits for the caches at the start (WC-46) for the system namespaces (API-262), and
-    /// for the Service of the API.
+    /// Readiness waits for the caches at the start (WC-46) for the system namespaces and
+    /// PriorityClasses (API-262), and for the Service of the API.
     /// A cache that fills again later reports its own state.
     pub(super) async fn complete(self) {
         let filled = self.actor_system.ready_within(self.patience).await;
@@ -84,6 +84,9 @@ impl Start {
         }
         if let Err(status) = ensure_system_namespaces(&self.registry).await {
             tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
+        }
+        if let Err(status) = ensure_system_priority_classes(&self.registry).await {
+            tracing::warn!(%status, "system PriorityClasses are missing until the next start");
         }
         if let Err(status) = self.service.keep().await {
             tracing::warn!(%status, "the service of the API is missing; it is tried again");

@@ -6,6 +6,7 @@
 //! options enter with a request context. Stored objects, lists and watches leave, or a `Status`.
 //! This folder must not know HTTP connections, wire encodings or storage engines.
 
+mod admission_client;
 pub mod catalog;
 pub mod context;
 pub mod deletion;
@@ -24,7 +25,7 @@ pub use catalog::Catalog;
 pub use context::RequestContext;
 pub use namespaced_name::NamespacedName;
 pub use rest::RestStorage;
-pub use served::{Registry, ServiceNetwork};
+pub use served::{ClusterParts, Registry, ServiceNetwork};
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, StoreOptions, UpdateSource, WatchRefusal, Written,
 };

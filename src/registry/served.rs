@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::admission_client::AdmissionClient;
 use super::catalog::Catalog;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
@@ -12,8 +13,9 @@ use super::rest::{self, RestStorage};
 use super::services::{AddressAllocator, PortAllocator, PortRange, ServiceAllocators};
 use super::store::{RegistryStore, StoreOptions};
 use crate::admission::admin_access::AdminAccess;
-use crate::admission::lifecycle::NamespaceLifecycle;
-use crate::admission::{Admission, Plugin};
+use crate::admission::client::ResourceClient;
+use crate::admission::lifecycle::Namespaces;
+use crate::admission::{self, Admission, Plugin};
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::validation::addresses::Range;
 use crate::storage::{ResourceStorage, Root};
@@ -29,6 +31,14 @@ pub struct ServiceNetwork {
     pub node_ports: PortRange,
     /// RangeAllocations, where taken ports are kept.
     pub range_allocations: StoredVersion,
+}
+
+/// What a daemon has besides its resources.
+pub struct ClusterParts {
+    /// What Services take of the cluster, if they do.
+    pub network: Option<ServiceNetwork>,
+    /// The names of the admission plugins that run, in their order.
+    pub admission_plugins: Vec<&'static str>,
 }
 
 /// The served resources. Clones share the same state.
@@ -49,32 +59,31 @@ impl Registry {
         collector: Collector,
         resources: Vec<StoredVersion>,
     ) -> Registry {
-        Registry::with_network(root, event_ttl, collector, resources, None)
+        let parts = ClusterParts {
+            network: None,
+            admission_plugins: vec!["NamespaceLifecycle"],
+        };
+        Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
 
-    /// The same, with addresses and ports for Services.
-    pub fn with_network(
+    /// The same, with what Services take, and with these admission plugins.
+    pub fn with_parts(
         root: impl Into<Root>,
         event_ttl: Duration,
         collector: Collector,
         resources: Vec<StoredVersion>,
-        network: Option<ServiceNetwork>,
+        ClusterParts {
+            network,
+            admission_plugins,
+        }: ClusterParts,
     ) -> Registry {
-        let mut namespaces = resources.iter();
-        let namespaces = namespaces.find(|(row, _)| row.is("", "namespaces"));
-        let plugins = namespaces.map(|(row, storages)| {
-            let source = NamespaceSource::new(row.clone(), storages.storage.clone());
-            let source = Arc::new(source);
-            let lifecycle: Arc<dyn Plugin> = Arc::new(NamespaceLifecycle::new(source.clone()));
-            vec![lifecycle, Arc::new(AdminAccess::new(source))]
-        });
-        let options = StoreOptions {
-            admission: Admission::new(plugins.unwrap_or_default()),
+        let mut options = StoreOptions {
             root: root.into(),
             event_ttl,
             collector,
             ..StoreOptions::default()
         };
+        options.admission = admission(&admission_plugins, &resources, &options);
         let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
         let stores: Vec<Arc<RegistryStore>> = stores
@@ -150,6 +159,33 @@ fn store(
         options.allocation = allocators.map(|allocators| Arc::clone(allocators) as _);
     }
     Arc::new(RegistryStore::new(definition, storages, options))
+}
+
+/// Admission by these plugins. What they read of other resources has no admission itself.
+fn admission(
+    names: &[&'static str],
+    resources: &[StoredVersion],
+    options: &StoreOptions,
+) -> Admission {
+    let find = |group: &str, plural: &str| {
+        let mut resources = resources.iter();
+        resources.find(|(row, _)| row.is(group, plural))
+    };
+    let namespaces = find("", "namespaces").map(|(row, storages)| {
+        let source = NamespaceSource::new(row.clone(), storages.storage.clone());
+        Arc::new(source) as Arc<dyn Namespaces>
+    });
+    let clients = |group: &str, plural: &str| {
+        let found = find(group, plural)?;
+        let client = AdmissionClient::new(store(found.clone(), options, None));
+        Some(Arc::new(client) as Arc<dyn ResourceClient>)
+    };
+    let mut plugins = admission::built(names, namespaces.as_ref(), &clients);
+    plugins.extend(namespaces.map(|namespaces| {
+        let plugin: Arc<dyn Plugin> = Arc::new(AdminAccess::new(namespaces));
+        plugin
+    }));
+    Admission::new(plugins)
 }
 
 /// The allocators of what Services take. `None` if what they need is not served.

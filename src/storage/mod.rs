@@ -366,6 +366,11 @@ pub trait Storage: Send + Sync + 'static {
     /// When the engine can't be reached.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
 
+    /// Whether a read of the newest state costs no more than one of any state.
+    fn is_always_fresh(&self) -> bool {
+        false
+    }
+
     /// Count and sizes of the objects under a prefix, if they are known without waiting. They
     /// decide what a list is charged (RG-14).
     fn known_stats(&self, _prefix: &str) -> Option<Stats> {

@@ -10,6 +10,7 @@ mod load;
 mod servers;
 
 mod accept;
+mod admission;
 mod amplification;
 mod apply;
 mod audit;

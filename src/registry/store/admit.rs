@@ -41,9 +41,7 @@ impl RegistryStore {
         let name = object.name().to_owned();
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
-        let may_change = admission.may_change();
-        admission.admit(&attributes, Some(object)).await?;
-        if may_change {
+        if admission.admit(&attributes, Some(object)).await? {
             self.strategy.complete(object);
             keep_readable(object, request);
         }

@@ -462,6 +462,10 @@ impl Storage for Cached {
         })
     }
 
+    fn is_always_fresh(&self) -> bool {
+        self.store.engine.feed_progress() == FeedProgress::Immediate
+    }
+
     fn held_bytes(&self, key: &str) -> usize {
         self.suggestion(key)
             .map_or(0, |object| object.item_body().len())

@@ -551,6 +551,10 @@ impl Storage for Underlying {
         (at.elapsed() < COUNT_LASTS).then_some(stats)
     }
 
+    fn is_always_fresh(&self) -> bool {
+        true
+    }
+
     fn readiness_check(&self) -> Result<(), StorageError> {
         Ok(())
     }

@@ -16,6 +16,9 @@ pub use client::{Call, Client, Protocol, Target};
 pub use daemon::{Daemon, Options};
 pub use kubectl::{Kubectl, cache};
 
+/// Claims and volumes that are deleted go at once, without the controllers that release them.
+pub const UNPROTECTED: &str = "--disable-admission-plugins=StorageObjectInUseProtection";
+
 /// The path of the ConfigMaps in the namespace that always exists.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 

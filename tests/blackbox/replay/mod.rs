@@ -147,6 +147,8 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    admission "admission",
+    admission_quota "admission-quota",
     binding "binding",
     bodies "bodies",
     create "create",
@@ -183,6 +185,7 @@ scenarios! {
     patch_json "patch-json",
     patch_merge "patch-merge",
     patch_rules "patch-rules",
+    pod_security "pod-security",
     propagation "propagation",
     resize "resize",
     reviews "reviews",

@@ -21,6 +21,10 @@ const HEADERS: [&str; 5] = [
     "allow",
 ];
 
+/// How long a request is sent again until its answer is the one that a step waits for.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// The answer to one step, normalised.
 pub struct Played {
     pub title: String,
@@ -115,7 +119,15 @@ impl Player<'_> {
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 return None;
             }
-            answer.await
+            let mut answer = answer.await;
+            let patience = Instant::now() + PATIENCE;
+            while step.until.is_some_and(|wanted| answer["status"] != wanted)
+                && Instant::now() < patience
+            {
+                tokio::time::sleep(PAUSE).await;
+                answer = self.request(step).answer(&self.target).await;
+            }
+            answer
         };
         for (name, path) in &step.save {
             let found = match paths::look(&got, &paths::within(path)) {

@@ -43,6 +43,8 @@ pub struct Step {
     pub seconds: Option<f64>,
     /// ... or until so many events came.
     pub events: Option<usize>,
+    /// Send the request again until it is answered with this status, for some seconds at most.
+    pub until: Option<u16>,
     /// In the background, under this name.
     pub start: Option<String>,
     /// Wait for the watch of this name instead of sending a request.

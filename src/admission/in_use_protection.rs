@@ -1,0 +1,85 @@
+//! StorageObjectInUseProtection (API-268): volumes and claims are not removed while they are used.
+//! The finalizers are taken away by the controllers of a kube-controller-manager.
+
+use futures_util::future::FutureExt;
+use serde_json::Value;
+
+use super::{Admitted, Attributes, MutatingPlugin, Plugin};
+use crate::api::object::{Object, put};
+
+const FINALIZERS: [&str; 2] = ["metadata", "finalizers"];
+
+/// The finalizer of each protected resource.
+const PROTECTED: [(&str, &str, &str); 3] = [
+    ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
+    ("", "persistentvolumes", "kubernetes.io/pv-protection"),
+    (
+        "storage.k8s.io",
+        "volumeattributesclasses",
+        "kubernetes.io/vac-protection",
+    ),
+];
+
+/// The plugin.
+pub(super) struct StorageObjectInUseProtection;
+
+/// The finalizer of what is created, if it is protected.
+fn finalizer(attributes: &Attributes<'_>) -> Option<&'static str> {
+    let mut rows = PROTECTED.iter();
+    let row = rows.find(|(group, plural, _)| attributes.creates(group, plural));
+    row.map(|(_, _, finalizer)| *finalizer)
+}
+
+impl Plugin for StorageObjectInUseProtection {
+    fn name(&self) -> &'static str {
+        "StorageObjectInUseProtection"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        finalizer(attributes).is_some()
+    }
+
+    fn mutating(&self) -> Option<&dyn MutatingPlugin> {
+        Some(self)
+    }
+}
+
+impl MutatingPlugin for StorageObjectInUseProtection {
+    fn admit<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p mut Object>,
+    ) -> Admitted<'p> {
+        if let (Some(object), Some(finalizer)) = (object, finalizer(attributes)) {
+            protect(object, finalizer);
+        }
+        std::future::ready(Ok(())).boxed()
+    }
+}
+
+fn protect(object: &mut Object, finalizer: &str) {
+    if object.finalizers().contains(&finalizer) {
+        return;
+    }
+    let given = object.at(&FINALIZERS).and_then(Value::as_array);
+    let mut finalizers = given.cloned().unwrap_or_default();
+    finalizers.push(finalizer.into());
+    put(object, &FINALIZERS, Value::Array(finalizers));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_finalizer_is_added_once_behind_others_api_268() {
+        let mut object = Object::default();
+        put(&mut object, &FINALIZERS, serde_json::json!(["a.b/c"]));
+        protect(&mut object, "kubernetes.io/pv-protection");
+        protect(&mut object, "kubernetes.io/pv-protection");
+        assert_eq!(
+            object.finalizers(),
+            ["a.b/c", "kubernetes.io/pv-protection"]
+        );
+    }
+}

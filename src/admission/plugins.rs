@@ -1,0 +1,62 @@
+//! The plugins that are built, by their names in Kubernetes.
+
+use std::sync::Arc;
+
+use super::Plugin;
+use super::client::ResourceClient;
+use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
+use super::default_toleration_seconds::DefaultTolerationSeconds;
+use super::in_use_protection::StorageObjectInUseProtection;
+use super::lifecycle::{NamespaceLifecycle, Namespaces};
+use super::limit_ranger::LimitRanger;
+use super::pod_security::PodSecurity;
+use super::priority::Priority;
+use super::resource_quota::ResourceQuota;
+use super::runtime_class::RuntimeClass;
+use super::service_account::ServiceAccount;
+use super::taint_nodes_by_condition::TaintNodesByCondition;
+use super::volume_resize::PersistentVolumeClaimResize;
+
+/// Where plugins find other resources. `None` for a resource that is not served.
+pub type Clients<'c> = &'c dyn Fn(&str, &str) -> Option<Arc<dyn ResourceClient>>;
+
+/// The plugins of these names, in this order. Plugins that need a resource that is not served, and
+/// unknown names, are left out.
+pub fn built(
+    names: &[&str],
+    namespaces: Option<&Arc<dyn Namespaces>>,
+    clients: Clients<'_>,
+) -> Vec<Arc<dyn Plugin>> {
+    let built = names.iter().map(|name| one(name, namespaces, clients));
+    built.flatten().collect()
+}
+
+fn one(
+    name: &str,
+    namespaces: Option<&Arc<dyn Namespaces>>,
+    clients: Clients<'_>,
+) -> Option<Arc<dyn Plugin>> {
+    let of = |group, plural| clients(group, plural);
+    let classes = |plural| of("storage.k8s.io", plural);
+    Some(match name {
+        "NamespaceLifecycle" => Arc::new(NamespaceLifecycle::new(namespaces?.clone())),
+        "LimitRanger" => Arc::new(LimitRanger::new(of("", "limitranges")?)),
+        "ServiceAccount" => Arc::new(ServiceAccount::new(of("", "serviceaccounts")?)),
+        "TaintNodesByCondition" => Arc::new(TaintNodesByCondition),
+        "PodSecurity" => Arc::new(PodSecurity::new(of("", "namespaces")?, of("", "pods")?)),
+        "Priority" => Arc::new(Priority::new(of("scheduling.k8s.io", "priorityclasses")?)),
+        "DefaultTolerationSeconds" => Arc::new(DefaultTolerationSeconds),
+        "DefaultStorageClass" => Arc::new(DefaultStorageClass::new(classes("storageclasses")?)),
+        "StorageObjectInUseProtection" => Arc::new(StorageObjectInUseProtection),
+        "PersistentVolumeClaimResize" => {
+            Arc::new(PersistentVolumeClaimResize::new(classes("storageclasses")?))
+        }
+        "RuntimeClass" => Arc::new(RuntimeClass::new(of("node.k8s.io", "runtimeclasses")?)),
+        "DefaultIngressClass" => Arc::new(DefaultIngressClass::new(of(
+            "networking.k8s.io",
+            "ingressclasses",
+        )?)),
+        "ResourceQuota" => Arc::new(ResourceQuota::new(of("", "resourcequotas")?)),
+        _ => return None,
+    })
+}

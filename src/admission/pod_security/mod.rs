@@ -1,0 +1,329 @@
+//! PodSecurity (API-270): what pods may not do in a namespace, by its labels.
+
+mod checks;
+mod policy;
+mod restricted;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use serde_json::Value;
+
+use super::client::ResourceClient;
+use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use crate::api::field_error::{FieldError, go_quote};
+use crate::api::object::Object;
+use crate::api::status::Status;
+use checks::PodParts;
+use policy::{Level, LevelVersion, Policy};
+
+/// Where each kind that makes pods has their template.
+const TEMPLATES: [(&str, &str, &[&str]); 8] = [
+    ("", "podtemplates", &["template"]),
+    ("", "replicationcontrollers", &["spec", "template"]),
+    ("apps", "deployments", &["spec", "template"]),
+    ("apps", "replicasets", &["spec", "template"]),
+    ("apps", "statefulsets", &["spec", "template"]),
+    ("apps", "daemonsets", &["spec", "template"]),
+    ("batch", "jobs", &["spec", "template"]),
+    (
+        "batch",
+        "cronjobs",
+        &["spec", "jobTemplate", "spec", "template"],
+    ),
+];
+
+/// No more pods of a namespace are looked at when its level is raised.
+const MAX_PODS: usize = 3000;
+/// What annotations about AppArmor begin with.
+const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// The plugin.
+pub(super) struct PodSecurity {
+    namespaces: Arc<dyn ResourceClient>,
+    pods: Arc<dyn ResourceClient>,
+}
+
+impl PodSecurity {
+    /// Creates the plugin with these sources of namespaces and of pods.
+    pub(super) fn new(
+        namespaces: Arc<dyn ResourceClient>,
+        pods: Arc<dyn ResourceClient>,
+    ) -> PodSecurity {
+        PodSecurity { namespaces, pods }
+    }
+
+    async fn policy_of(&self, attributes: &Attributes<'_>) -> Result<Policy, Box<Status>> {
+        let name = attributes.namespace.unwrap_or_default();
+        let namespace = self.namespaces.get(None, name).await?;
+        let labels = namespace.as_ref().and_then(labels_of);
+        Ok(Policy::of(labels).0)
+    }
+
+    async fn check_pod(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &Object,
+    ) -> Result<(), Box<Status>> {
+        if attributes
+            .old_object
+            .is_some_and(|stored| !is_significant(pod, stored))
+        {
+            return Ok(());
+        }
+        let policy = self.policy_of(attributes).await?;
+        let Some(parts) = parts_of(pod.0.get("metadata"), pod.0.get("spec")) else {
+            return Ok(());
+        };
+        if let Some(detail) = violated(&policy.enforce, parts) {
+            let why = format!(
+                "violates PodSecurity {}: {detail}",
+                go_quote(&policy.enforce.to_string())
+            );
+            return Err(attributes.forbidden(Some(pod), &why));
+        }
+        warn(attributes, &policy, parts);
+        Ok(())
+    }
+
+    async fn check_namespace(
+        &self,
+        attributes: &Attributes<'_>,
+        namespace: &Object,
+    ) -> Result<(), Box<Status>> {
+        let (policy, mut faults) = Policy::of(labels_of(namespace));
+        let before = attributes.old_object.map(|old| Policy::of(labels_of(old)));
+        if let Some((_, old)) = &before {
+            // A namespace that was wrong before may be changed in other ways.
+            let is_new = |fault: &FieldError| !old.contains(fault);
+            if !faults.iter().any(is_new) {
+                faults.clear();
+            }
+        }
+        if !faults.is_empty() {
+            let name = attributes.shown_name(Some(namespace));
+            let definition = attributes.definition;
+            return Err(Box::new(Status::invalid_object(definition, name, &faults)));
+        }
+        let Some((before, _)) = before else {
+            return Ok(());
+        };
+        let is_stricter = policy.enforce != before.enforce
+            && policy.enforce.level > Level::Privileged
+            && policy.enforce.level >= before.enforce.level;
+        if is_stricter && !namespace.is_being_deleted() {
+            self.warn_of_pods(attributes, namespace.name(), &policy.enforce)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Warns of pods that would not be admitted now. They stay.
+    async fn warn_of_pods(
+        &self,
+        attributes: &Attributes<'_>,
+        namespace: &str,
+        level: &LevelVersion,
+    ) -> Result<(), Box<Status>> {
+        let pods = self.pods.list(Some(namespace)).await?;
+        let told = pods_told(pods.iter().take(MAX_PODS), level);
+        if !told.is_empty() {
+            attributes.warnings.add(format!(
+                "existing pods in namespace {} violate the new PodSecurity enforce level {}",
+                go_quote(namespace),
+                go_quote(&level.to_string())
+            ));
+            told.into_iter()
+                .for_each(|text| attributes.warnings.add(text));
+        }
+        Ok(())
+    }
+}
+
+/// A line for each way to violate a level, with the first pod that does.
+fn pods_told<'p>(pods: impl Iterator<Item = &'p Object>, level: &LevelVersion) -> Vec<String> {
+    let mut by_detail: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for pod in pods {
+        let parts = parts_of(pod.0.get("metadata"), pod.0.get("spec"));
+        if let Some(reasons) = parts.and_then(|parts| reasons(level, parts)) {
+            by_detail.entry(reasons).or_default().push(pod.name());
+        }
+    }
+    let mut told: Vec<(&str, String)> = by_detail
+        .iter()
+        .filter_map(|(reasons, names)| {
+            let mut names = names.clone();
+            names.sort_unstable();
+            let (first, others) = names.split_first()?;
+            let others = match others.len() {
+                0 => String::new(),
+                1 => " (and 1 other pod)".to_owned(),
+                more => format!(" (and {more} other pods)"),
+            };
+            Some((*first, format!("{first}{others}: {reasons}")))
+        })
+        .collect();
+    told.sort_unstable();
+    told.into_iter().map(|(_, text)| text).collect()
+}
+
+fn labels_of(object: &Object) -> Option<&serde_json::Map<String, Value>> {
+    object.at(&["metadata", "labels"])?.as_object()
+}
+
+fn parts_of<'p>(metadata: Option<&'p Value>, spec: Option<&'p Value>) -> Option<PodParts<'p>> {
+    Some(PodParts {
+        annotations: metadata.and_then(|metadata| metadata.get("annotations")),
+        spec: spec?,
+    })
+}
+
+/// How a pod violates a level, if it does.
+fn violated(level: &LevelVersion, pod: PodParts<'_>) -> Option<String> {
+    let violations = level.violations(pod);
+    let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn reasons(level: &LevelVersion, pod: PodParts<'_>) -> Option<String> {
+    let violations = level.violations(pod);
+    let texts: Vec<&str> = violations.iter().map(|one| one.reason()).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn warn(attributes: &Attributes<'_>, policy: &Policy, pod: PodParts<'_>) {
+    if let Some(detail) = violated(&policy.warn, pod) {
+        let level = go_quote(&policy.warn.to_string());
+        let text = format!("would violate PodSecurity {level}: {detail}");
+        attributes.warnings.add(text);
+    }
+}
+
+/// Whether an update changes what the checks look at: images, added containers, or the annotations
+/// of AppArmor.
+fn is_significant(pod: &Object, stored: &Object) -> bool {
+    let images = |pod: &Object| -> Vec<(String, Value)> {
+        let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
+        let lists = lists.filter_map(|list| pod.at(&["spec", list])?.as_array());
+        let all = lists.flatten();
+        all.map(|one| (one["name"].to_string(), one["image"].clone()))
+            .collect()
+    };
+    let annotations = |pod: &Object| -> Vec<(String, Value)> {
+        let all = pod
+            .at(&["metadata", "annotations"])
+            .and_then(Value::as_object);
+        let all = all.into_iter().flatten();
+        let of_app_armor = all.filter(|(key, _)| key.starts_with(APPARMOR));
+        of_app_armor
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    images(pod) != images(stored) || annotations(pod) != annotations(stored)
+}
+
+/// Where the template of what is written is.
+fn template(attributes: &Attributes<'_>) -> Option<&'static [&'static str]> {
+    let mut rows = TEMPLATES.iter();
+    let row = rows.find(|(group, plural, _)| attributes.definition.is(group, plural))?;
+    attributes.subresource.is_none().then_some(row.2)
+}
+
+impl Plugin for PodSecurity {
+    fn name(&self) -> &'static str {
+        "PodSecurity"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        let is_write = matches!(
+            attributes.operation,
+            Operation::Create(_) | Operation::Update(_)
+        );
+        let part = attributes.subresource;
+        let is_pod = attributes.definition.is("", "pods")
+            && matches!(part, None | Some("ephemeralcontainers" | "resize"));
+        let is_namespace = attributes.definition.is("", "namespaces") && part.is_none();
+        is_write && (is_pod || is_namespace || template(attributes).is_some())
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl ValidatingPlugin for PodSecurity {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        async move {
+            let Some(object) = object else {
+                return Ok(());
+            };
+            if attributes.definition.is("", "pods") {
+                return self.check_pod(attributes, object).await;
+            }
+            if attributes.definition.is("", "namespaces") {
+                return self.check_namespace(attributes, object).await;
+            }
+            let found = template(attributes).and_then(|path| object.at(path));
+            let parts = found.and_then(|one| parts_of(one.get("metadata"), one.get("spec")));
+            if let Some(parts) = parts {
+                let policy = self.policy_of(attributes).await?;
+                warn(attributes, &policy, parts);
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(labels: Value) -> (Policy, Vec<FieldError>) {
+        let labels = labels.as_object().unwrap().iter();
+        let labels = labels.map(|(name, value)| {
+            let name = format!("pod-security.kubernetes.io/{name}");
+            (name, value.clone())
+        });
+        Policy::of(Some(&labels.collect()))
+    }
+
+    fn told(labels: Value, spec: &Value) -> Option<String> {
+        violated(&policy(labels).0.enforce, parts_of(None, Some(spec))?)
+    }
+
+    /// API-270.
+    #[test]
+    fn labels_say_what_is_refused_and_what_is_warned_of() {
+        let (own, faults) = policy(json!({"enforce": "baseline", "enforce-version": "v1.30"}));
+        assert_eq!(own.enforce.to_string(), "baseline:v1.30");
+        assert_eq!(own.warn, own.enforce);
+        assert!(faults.is_empty());
+        let (wrong, faults) = policy(json!({"warn": "x", "audit-version": "1.2"}));
+        assert_eq!(wrong.enforce.to_string(), "privileged:latest");
+        assert_eq!(faults.len(), 2);
+    }
+
+    /// API-270.
+    #[test]
+    fn a_plain_pod_is_good_enough_for_baseline_and_not_for_restricted() {
+        let spec = json!({"containers": [{"name": "c"}]});
+        assert_eq!(told(json!({"enforce": "baseline"}), &spec), None);
+        assert_eq!(
+            told(json!({"enforce": "restricted"}), &spec).unwrap(),
+            "allowPrivilegeEscalation != false (container \"c\" must set \
+             securityContext.allowPrivilegeEscalation=false), unrestricted capabilities \
+             (container \"c\" must set securityContext.capabilities.drop=[\"ALL\"]), runAsNonRoot \
+             != true (pod or container \"c\" must set securityContext.runAsNonRoot=true), \
+             seccompProfile (pod or container \"c\" must set securityContext.seccompProfile.type \
+             to \"RuntimeDefault\" or \"Localhost\")"
+        );
+    }
+}

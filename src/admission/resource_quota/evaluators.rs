@@ -1,0 +1,347 @@
+//! What quotas count of objects of each resource. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::admission::pod_resources::{
+    Quantities, Side, containers, of_container, of_pod_level, with_overhead,
+};
+use crate::admission::{Attributes, Operation};
+use crate::api::object::Object;
+use crate::api::quantity::Quantity;
+use crate::api::resource::ResourceDefinition;
+
+const POD_RESOURCES: [&str; 10] = [
+    "pods",
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+/// Every container must say how much of these it wants, if they are counted.
+const EXPLICIT: [&str; 6] = [
+    "cpu",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+];
+const SERVICE_RESOURCES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
+const CLAIMS: &str = "persistentvolumeclaims";
+const STORAGE: &str = "requests.storage";
+const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// Resources whose number has an older name, too.
+const WITH_OLD_NAME: [&str; 4] = [
+    "configmaps",
+    "resourcequotas",
+    "replicationcontrollers",
+    "secrets",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Pods,
+    Services,
+    Claims,
+    /// Objects are counted.
+    Other,
+    /// Nothing is counted.
+    Ignored,
+}
+
+/// The rules for one resource.
+pub(super) struct Evaluator {
+    kind: Kind,
+    /// `count/deployments.apps`
+    count: String,
+    /// The older name of the count.
+    old_count: Option<String>,
+}
+
+impl Evaluator {
+    /// The rules for a resource.
+    pub(super) fn of(definition: &ResourceDefinition) -> Evaluator {
+        let (group, plural) = (definition.group.as_ref(), definition.plural.as_str());
+        let kind = match (group, plural) {
+            ("", "pods") => Kind::Pods,
+            ("", "services") => Kind::Services,
+            ("", CLAIMS) => Kind::Claims,
+            ("" | "events.k8s.io", "events") => Kind::Ignored,
+            _ => Kind::Other,
+        };
+        let has_old_name = group.is_empty() && WITH_OLD_NAME.contains(&plural);
+        Evaluator {
+            kind,
+            count: format!("count/{}", definition.qualified()),
+            old_count: has_old_name.then(|| plural.to_owned()),
+        }
+    }
+
+    /// Whether a write may change a usage.
+    pub(super) fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        let is_new = matches!(attributes.operation, Operation::Create(_));
+        match self.kind {
+            Kind::Ignored => false,
+            Kind::Pods => is_new || attributes.subresource == Some("resize"),
+            Kind::Services | Kind::Claims => true,
+            Kind::Other => is_new,
+        }
+    }
+
+    /// Those of the limited resources that are counted of such objects.
+    pub(super) fn counted(&self, hard: &Quantities) -> Vec<String> {
+        let names = hard.keys().filter(|name| self.counts(name));
+        names.cloned().collect()
+    }
+
+    fn counts(&self, name: &str) -> bool {
+        let is_of_kind = match self.kind {
+            Kind::Pods => {
+                POD_RESOURCES.contains(&name)
+                    || name.starts_with("hugepages-")
+                    || name.starts_with("requests.hugepages-")
+                    || (name.starts_with("requests.") && !is_native(name))
+            }
+            Kind::Services => SERVICE_RESOURCES.contains(&name),
+            Kind::Claims => {
+                let of_class = name.split_once(OF_CLASS).map(|(_, what)| what);
+                [CLAIMS, STORAGE].contains(&name)
+                    || of_class.is_some_and(|what| [CLAIMS, STORAGE].contains(&what))
+            }
+            Kind::Other | Kind::Ignored => false,
+        };
+        is_of_kind || name == self.count || self.old_count.as_deref() == Some(name)
+    }
+
+    /// What an object uses.
+    pub(super) fn usage(&self, object: &Object) -> Quantities {
+        let one = Quantity::whole(1);
+        let mut usage = Quantities::from([(self.count.clone(), one)]);
+        usage.extend(self.old_count.clone().map(|name| (name, one)));
+        match self.kind {
+            Kind::Pods if !is_over(object) => {
+                let requests = with_overhead(object, Side::Requests);
+                let limits = with_overhead(object, Side::Limits);
+                usage.extend(compute(&requests, &limits));
+            }
+            Kind::Services => usage.extend(of_service(object)),
+            Kind::Claims => usage.extend(of_claim(object)),
+            Kind::Pods | Kind::Other | Kind::Ignored => {}
+        }
+        usage
+    }
+
+    /// What containers must say and do not, if these resources are counted.
+    pub(super) fn unmet(&self, counted: &[String], pod: &Object) -> Option<String> {
+        if self.kind != Kind::Pods {
+            return None;
+        }
+        let counted = counted.iter().map(String::as_str);
+        let required: Vec<&str> = counted.filter(|name| EXPLICIT.contains(name)).collect();
+        let whole = compute(
+            &of_pod_level(pod, Side::Requests),
+            &of_pod_level(pod, Side::Limits),
+        );
+        let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for container in ["containers", "initContainers"]
+            .iter()
+            .flat_map(|list| containers(pod, list))
+        {
+            let of = |side| of_container(container, side);
+            let own = compute(&of(Side::Requests), &of(Side::Limits));
+            let name = container["name"].as_str().unwrap_or_default();
+            let lacking = required
+                .iter()
+                .filter(|name| !own.contains_key(**name) && !whole.contains_key(**name));
+            for resource in lacking {
+                missing.entry(resource).or_default().insert(name);
+            }
+        }
+        let texts = missing.iter().map(|(resource, names)| {
+            let names: Vec<&str> = names.iter().copied().collect();
+            format!("{resource} for: {}", names.join(","))
+        });
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| format!("must specify {}", texts.join("; ")))
+    }
+
+    /// Whether a quota is for such an object, by its scopes.
+    pub(super) fn is_in_scope(&self, quota: &Object, object: &Object) -> bool {
+        let list = |path: &[&str]| {
+            let list = quota.at(path).and_then(Value::as_array);
+            list.map(Vec::as_slice).unwrap_or_default()
+        };
+        let scopes = list(&["spec", "scopes"]).iter();
+        let mut scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
+        let selectors = list(&["spec", "scopeSelector", "matchExpressions"]).iter();
+        let mut selectors = selectors.map(|selector| {
+            let scope = selector["scopeName"].as_str().unwrap_or_default();
+            (scope, Some(selector))
+        });
+        scopes.all(|(scope, selector)| self.matches(object, scope, selector))
+            && selectors.all(|(scope, selector)| self.matches(object, scope, selector))
+    }
+
+    fn matches(&self, object: &Object, scope: &str, selector: Option<&Value>) -> bool {
+        match (self.kind, scope) {
+            (Kind::Pods, "Terminating") => is_terminating(object),
+            (Kind::Pods, "NotTerminating") => !is_terminating(object),
+            (Kind::Pods, "BestEffort") => is_best_effort(object),
+            (Kind::Pods, "NotBestEffort") => !is_best_effort(object),
+            (Kind::Pods, "PriorityClass") => {
+                selects(object.text(&["spec", "priorityClassName"]), selector)
+            }
+            (Kind::Pods, "CrossNamespacePodAffinity") => has_cross_namespace_affinity(object),
+            (Kind::Claims, "VolumeAttributesClass") => selects(
+                object.text(&["spec", "volumeAttributesClassName"]),
+                selector,
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// Whether the selector of a scope selects the name of a class, which may be empty.
+fn selects(class: &str, selector: Option<&Value>) -> bool {
+    let operator = selector.and_then(|selector| selector["operator"].as_str());
+    let values = selector.and_then(|selector| selector["values"].as_array());
+    let is_listed = values.is_some_and(|values| values.iter().any(|value| value == class));
+    match operator {
+        None | Some("Exists") => !class.is_empty(),
+        Some("DoesNotExist") => class.is_empty(),
+        Some("In") => !class.is_empty() && is_listed,
+        Some("NotIn") => class.is_empty() || !is_listed,
+        Some(_) => false,
+    }
+}
+
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Whether a pod has come to its end, and uses only its place.
+fn is_over(pod: &Object) -> bool {
+    matches!(pod.text(&["status", "phase"]), "Failed" | "Succeeded")
+}
+
+/// What is counted of requests and limits.
+fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
+    let mut usage = Quantities::from([("pods".to_owned(), Quantity::whole(1))]);
+    for (name, quantity) in requests {
+        let is_plain = matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage")
+            || name.starts_with("hugepages-");
+        if is_plain {
+            usage.insert(name.clone(), *quantity);
+        }
+        if is_plain || !is_native(name) {
+            usage.insert(format!("requests.{name}"), *quantity);
+        }
+    }
+    for (name, quantity) in limits {
+        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
+            usage.insert(format!("limits.{name}"), *quantity);
+        }
+    }
+    usage
+}
+
+fn of_service(service: &Object) -> Quantities {
+    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array);
+    let ports = ports.map(Vec::as_slice).unwrap_or_default();
+    let has_node_port = |port: &&Value| port["nodePort"].as_i64().is_some_and(|number| number != 0);
+    let allocates = service.at(&["spec", "allocateLoadBalancerNodePorts"]);
+    let (balancers, node_ports) = match service.text(&["spec", "type"]) {
+        "NodePort" => (0, ports.len()),
+        "LoadBalancer" if allocates == Some(&Value::Bool(false)) => {
+            (1, ports.iter().filter(has_node_port).count())
+        }
+        "LoadBalancer" => (1, ports.len()),
+        _ => (0, 0),
+    };
+    let numbers = [1, node_ports, balancers];
+    let numbers = SERVICE_RESOURCES.into_iter().zip(numbers);
+    let amounts = numbers.map(|(name, number)| {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        (name.to_owned(), Quantity::whole(number))
+    });
+    amounts.collect()
+}
+
+fn of_claim(claim: &Object) -> Quantities {
+    let annotation = claim.text(&[
+        "metadata",
+        "annotations",
+        "volume.beta.kubernetes.io/storage-class",
+    ]);
+    let class = match annotation {
+        "" => claim.text(&["spec", "storageClassName"]),
+        class => class,
+    };
+    let one = Quantity::whole(1);
+    let mut usage = Quantities::from([(CLAIMS.to_owned(), one)]);
+    if !class.is_empty() {
+        usage.insert(format!("{class}{OF_CLASS}{CLAIMS}"), one);
+    }
+    let size = |path: &[&str]| claim.text(path).parse::<Quantity>().ok();
+    let requested = size(&["spec", "resources", "requests", "storage"]);
+    let allocated = size(&["status", "allocatedResources", "storage"]);
+    if let Some(requested) = requested {
+        let size = allocated.filter(|allocated| *allocated > requested);
+        let size = size.unwrap_or(requested);
+        if !class.is_empty() {
+            usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), size);
+        }
+        usage.insert(STORAGE.to_owned(), size);
+    }
+    usage
+}
+
+fn is_terminating(pod: &Object) -> bool {
+    let deadline = pod.at(&["spec", "activeDeadlineSeconds"]);
+    deadline
+        .and_then(Value::as_i64)
+        .is_some_and(|seconds| seconds >= 0)
+}
+
+/// Whether a pod requests nothing and is not limited.
+fn is_best_effort(pod: &Object) -> bool {
+    let sides = [Side::Requests, Side::Limits];
+    let all = ["containers", "initContainers"];
+    let containers = all.iter().flat_map(|list| containers(pod, list));
+    let of_containers = containers.flat_map(|one| sides.map(|side| of_container(one, side)));
+    let all = of_containers.chain(sides.map(|side| of_pod_level(pod, side)));
+    let mut amounts = all.flatten();
+    !amounts
+        .any(|(name, quantity)| matches!(name.as_str(), "cpu" | "memory") && quantity.sign() > 0)
+}
+
+/// Whether a pod wants to be near pods of other namespaces, or far from them.
+fn has_cross_namespace_affinity(pod: &Object) -> bool {
+    let affinity = pod.at(&["spec", "affinity"]);
+    let names_others = |term: &Value| {
+        let namespaces = term["namespaces"].as_array();
+        let selector = term
+            .get("namespaceSelector")
+            .filter(|value| !value.is_null());
+        namespaces.is_some_and(|names| !names.is_empty()) || selector.is_some()
+    };
+    let list = |value: &Value, member: &str| value[member].as_array().cloned().unwrap_or_default();
+    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
+        let terms = affinity.and_then(|affinity| affinity.get(*kind));
+        terms.is_some_and(|terms| {
+            let required = list(terms, "requiredDuringSchedulingIgnoredDuringExecution");
+            let preferred = list(terms, "preferredDuringSchedulingIgnoredDuringExecution");
+            required.iter().any(names_others)
+                || preferred
+                    .iter()
+                    .any(|term| names_others(&term["podAffinityTerm"]))
+        })
+    })
+}

@@ -1,0 +1,191 @@
+//! ResourceQuota (API-265): what a namespace has is counted, and more than its quotas is refused.
+//!
+//! A create is charged in the status of each quota that counts it, by a change that fails if the
+//! quota has changed meanwhile. So no number of writers at once gets more than there is. What a
+//! namespace no longer has is given back by the controller of quotas, as in Kubernetes.
+
+mod evaluators;
+mod usage;
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+
+use super::client::ResourceClient;
+use super::pod_resources::Quantities;
+use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use crate::api::object::Object;
+use crate::api::status::Status;
+use evaluators::Evaluator;
+
+/// The plugin.
+pub(super) struct ResourceQuota {
+    quotas: Arc<dyn ResourceClient>,
+}
+
+/// A quota that counts what is written, and what is added to its usage.
+struct Charge {
+    quota: Object,
+    usage: Quantities,
+}
+
+impl ResourceQuota {
+    /// Creates the plugin with this source of ResourceQuotas.
+    pub(super) fn new(quotas: Arc<dyn ResourceClient>) -> ResourceQuota {
+        ResourceQuota { quotas }
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>, object: &Object) -> Result<(), Box<Status>> {
+        let evaluator = Evaluator::of(attributes.definition);
+        if !evaluator.handles(attributes) {
+            return Ok(());
+        }
+        let quotas = self.quotas.list(attributes.namespace).await?;
+        let charges = charges(&evaluator, attributes.old_object, object, quotas);
+        let charges = charges.map_err(|why| attributes.forbidden(Some(object), &why))?;
+        if !attributes.operation.is_dry_run() {
+            return self.take(attributes, object, &charges).await;
+        }
+        for charge in &charges {
+            let charged = usage::charged(&charge.quota, &charge.usage);
+            charged.map_err(|why| attributes.forbidden(Some(object), &why))?;
+        }
+        Ok(())
+    }
+
+    /// Takes from all quotas, or from none.
+    async fn take(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &Object,
+        charges: &[Charge],
+    ) -> Result<(), Box<Status>> {
+        for (index, charge) in charges.iter().enumerate() {
+            let mut take = |quota: &mut Object| {
+                let used = usage::charged(quota, &charge.usage);
+                let used = used.map_err(|why| attributes.forbidden(Some(object), &why))?;
+                usage::set_used(quota, &used);
+                Ok(())
+            };
+            let name = charge.quota.name();
+            let taking = self.quotas.change(attributes.namespace, name, &mut take);
+            match taking.await {
+                Ok(()) => {}
+                // A quota that is gone limits nothing.
+                Err(status) if status.code == 404 => {}
+                Err(status) => {
+                    let taken = charges.get(..index).unwrap_or_default();
+                    self.give_back(attributes, taken).await;
+                    return Err(status);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn give_back(&self, attributes: &Attributes<'_>, charges: &[Charge]) {
+        for charge in charges {
+            let mut give_back = |quota: &mut Object| {
+                let used = usage::given_back(quota, &charge.usage);
+                usage::set_used(quota, &used);
+                Ok(())
+            };
+            let name = charge.quota.name();
+            let giving = self
+                .quotas
+                .change(attributes.namespace, name, &mut give_back);
+            if let Err(status) = giving.await {
+                tracing::warn!(%status, quota = name, "can't give back what was refused");
+            }
+        }
+    }
+}
+
+/// What a write adds to which quotas.
+///
+/// # Errors
+/// Why a quota refuses it, whatever is used.
+fn charges(
+    evaluator: &Evaluator,
+    stored: Option<&Object>,
+    object: &Object,
+    quotas: Vec<Object>,
+) -> Result<Vec<Charge>, String> {
+    let mut interesting = Vec::new();
+    for quota in quotas {
+        let hard = usage::hard(&quota);
+        let counted = evaluator.counted(&hard);
+        if counted.is_empty() || !evaluator.is_in_scope(&quota, object) {
+            continue;
+        }
+        if let Some(why) = evaluator.unmet(&counted, object) {
+            return Err(format!("failed quota: {}: {why}", quota.name()));
+        }
+        if let Some(unknown) = usage::unknown(&quota, &counted) {
+            return Err(format!(
+                "status unknown for quota: {}, resources: {unknown}",
+                quota.name()
+            ));
+        }
+        interesting.push(quota);
+    }
+    if interesting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut usage = evaluator.usage(object);
+    if let Some(negative) = usage::negative(&usage) {
+        return Err(format!(
+            "quota usage is negative for resource(s): {negative}"
+        ));
+    }
+    if let Some(stored) = stored {
+        usage = usage::difference(&usage, &evaluator.usage(stored));
+    }
+    usage.retain(|_, quantity| quantity.sign() != 0);
+    let charges = interesting.into_iter().map(|quota| Charge {
+        usage: usage::masked(&usage, &usage::hard(&quota)),
+        quota,
+    });
+    Ok(charges.filter(|charge| !charge.usage.is_empty()).collect())
+}
+
+impl Plugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        let is_write = matches!(
+            attributes.operation,
+            Operation::Create(_) | Operation::Update(_)
+        );
+        let is_whole = match attributes.subresource {
+            None => true,
+            Some(part) => part == "resize" && attributes.definition.is("", "pods"),
+        };
+        is_write && is_whole && attributes.namespace.is_some()
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl ValidatingPlugin for ResourceQuota {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        async move {
+            match object {
+                Some(object) => self.check(attributes, object).await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! RuntimeClass (API-269): pods get the overhead and the scheduling of their class.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use serde_json::{Map, Value};
+
+use super::client::ResourceClient;
+use super::pod_resources::quantities;
+use super::{Admitted, Attributes, MutatingPlugin, Plugin, ValidatingPlugin};
+use crate::api::object::{Object, put};
+use crate::api::quantity::Quantity;
+use crate::api::status::Status;
+
+const OVERHEAD: [&str; 2] = ["spec", "overhead"];
+const NODE_SELECTOR: [&str; 2] = ["spec", "nodeSelector"];
+const TOLERATIONS: [&str; 2] = ["spec", "tolerations"];
+const DIFFERENT_OVERHEAD: &str =
+    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+/// The plugin.
+pub(super) struct RuntimeClass {
+    classes: Arc<dyn ResourceClient>,
+}
+
+impl RuntimeClass {
+    /// Creates the plugin with this source of RuntimeClasses.
+    pub(super) fn new(classes: Arc<dyn ResourceClient>) -> RuntimeClass {
+        RuntimeClass { classes }
+    }
+
+    /// The class that a pod names, if it names one.
+    async fn class_of(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &Object,
+    ) -> Result<Option<Object>, Box<Status>> {
+        let name = pod
+            .at(&["spec", "runtimeClassName"])
+            .and_then(Value::as_str);
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        match self.classes.get(None, name).await? {
+            Some(class) => Ok(Some(class)),
+            None => {
+                let name = crate::api::field_error::go_quote(name);
+                let why = format!("pod rejected: RuntimeClass {name} not found");
+                Err(attributes.forbidden(Some(pod), &why))
+            }
+        }
+    }
+}
+
+impl Plugin for RuntimeClass {
+    fn name(&self) -> &'static str {
+        "RuntimeClass"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        attributes.creates("", "pods")
+    }
+
+    fn mutating(&self) -> Option<&dyn MutatingPlugin> {
+        Some(self)
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl MutatingPlugin for RuntimeClass {
+    fn admit<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p mut Object>,
+    ) -> Admitted<'p> {
+        async move {
+            let Some(pod) = object else {
+                return Ok(());
+            };
+            let Some(class) = self.class_of(attributes, pod).await? else {
+                return Ok(());
+            };
+            let given = set_overhead(pod, &class).and_then(|()| set_scheduling(pod, &class));
+            given.map_err(|why| attributes.forbidden(Some(pod), &why))
+        }
+        .boxed()
+    }
+}
+
+impl ValidatingPlugin for RuntimeClass {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        async move {
+            let Some(pod) = object else {
+                return Ok(());
+            };
+            let class = self.class_of(attributes, pod).await?;
+            let defined = class.as_ref().and_then(overhead_of);
+            let why = match (defined, quantities(pod.at(&OVERHEAD))) {
+                (Some(defined), own) if defined != own => DIFFERENT_OVERHEAD,
+                (None, own) if !own.is_empty() => {
+                    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined \
+                     Overhead"
+                }
+                _ => return Ok(()),
+            };
+            Err(attributes.forbidden(Some(pod), why))
+        }
+        .boxed()
+    }
+}
+
+/// The overhead of the pods of a class, if it has one.
+fn overhead_of(class: &Object) -> Option<BTreeMap<String, Quantity>> {
+    class.0.get("overhead").filter(|value| !value.is_null())?;
+    Some(quantities(class.at(&["overhead", "podFixed"])))
+}
+
+fn set_overhead(pod: &mut Object, class: &Object) -> Result<(), String> {
+    let Some(defined) = overhead_of(class) else {
+        return Ok(());
+    };
+    let own = quantities(pod.at(&OVERHEAD));
+    if !own.is_empty() && own != defined {
+        return Err(DIFFERENT_OVERHEAD.to_owned());
+    }
+    if let Some(fixed) = class.at(&["overhead", "podFixed"]) {
+        put(pod, &OVERHEAD, fixed.clone());
+    }
+    Ok(())
+}
+
+fn set_scheduling(pod: &mut Object, class: &Object) -> Result<(), String> {
+    let selector = class.at(&["scheduling", "nodeSelector"]);
+    if let Some(selector) = selector.and_then(Value::as_object) {
+        let own = pod.at(&NODE_SELECTOR).and_then(Value::as_object);
+        let mut merged: Map<String, Value> = own.cloned().unwrap_or_default();
+        for (key, value) in selector {
+            match merged.get(key) {
+                Some(own) if own != value => {
+                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    return Err(format!(
+                        "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; \
+                         pod.spec.nodeSelector[{key}] = {}",
+                        text(value),
+                        text(own)
+                    ));
+                }
+                _ => merged.insert(key.clone(), value.clone()),
+            };
+        }
+        put(pod, &NODE_SELECTOR, Value::Object(merged));
+    }
+    let further = class
+        .at(&["scheduling", "tolerations"])
+        .and_then(Value::as_array);
+    if let Some(further) = further {
+        let own = pod.at(&TOLERATIONS).and_then(Value::as_array);
+        let all: Vec<&Value> = own.into_iter().flatten().chain(further).collect();
+        let merged = Value::Array(merged_tolerations(&all));
+        put(pod, &TOLERATIONS, merged);
+    }
+    Ok(())
+}
+
+/// The tolerations without those that another one covers. Of equal ones the first stays.
+fn merged_tolerations(all: &[&Value]) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::new();
+    for (index, toleration) in all.iter().enumerate() {
+        let is_covered = merged.iter().any(|before| covers(before, toleration));
+        let mut later = all.iter().skip(index + 1);
+        if !is_covered && !later.any(|after| after != toleration && covers(after, toleration)) {
+            merged.push((*toleration).clone());
+        }
+    }
+    merged
+}
+
+/// Whether one toleration tolerates all that another one does.
+fn covers(wide: &Value, narrow: &Value) -> bool {
+    let text = |toleration: &Value, member: &str| {
+        let found = toleration.get(member).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    if wide == narrow {
+        return true;
+    }
+    let (key, operator, effect) = (
+        text(wide, "key"),
+        text(wide, "operator"),
+        text(wide, "effect"),
+    );
+    let is_for_all = key.is_empty() && operator == "Exists";
+    if (text(narrow, "key") != key && !is_for_all)
+        || (!effect.is_empty() && text(narrow, "effect") != effect)
+    {
+        return false;
+    }
+    let seconds = |toleration: &Value| {
+        let seconds = toleration.get("tolerationSeconds");
+        seconds.and_then(Value::as_i64)
+    };
+    if effect == "NoExecute"
+        && let Some(most) = seconds(wide)
+        && seconds(narrow).is_none_or(|own| own > most)
+    {
+        return false;
+    }
+    match operator.as_str() {
+        "Exists" => true,
+        "Equal" | "" => {
+            text(narrow, "operator") == "Equal" && text(narrow, "value") == text(wide, "value")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Object {
+        Object::of(value.as_object().unwrap().clone())
+    }
+
+    fn class() -> Object {
+        object(
+            json!({"overhead": {"podFixed": {"cpu": "250m"}}, "scheduling": {
+            "nodeSelector": {"a": "1"},
+            "tolerations": [{"key": "k", "operator": "Exists"}]}}),
+        )
+    }
+
+    /// API-269.
+    #[test]
+    fn a_pod_gets_overhead_selector_and_tolerations_of_its_class() {
+        let mut pod = object(json!({"spec": {"nodeSelector": {"b": "2"}, "tolerations": [
+            {"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"},
+            {"key": "other", "operator": "Exists"}]}}));
+        set_overhead(&mut pod, &class()).unwrap();
+        set_scheduling(&mut pod, &class()).unwrap();
+        let spec = json!({
+            "overhead": {"cpu": "250m"},
+            "nodeSelector": {"a": "1", "b": "2"},
+            "tolerations": [
+                {"key": "other", "operator": "Exists"}, {"key": "k", "operator": "Exists"}],
+        });
+        assert_eq!(pod.0["spec"], spec);
+    }
+
+    /// API-269.
+    #[test]
+    fn what_contradicts_the_class_is_refused() {
+        let mut pod =
+            object(json!({"spec": {"overhead": {"cpu": "1"}, "nodeSelector": {"a": "2"}}}));
+        assert_eq!(
+            set_overhead(&mut pod, &class()),
+            Err(DIFFERENT_OVERHEAD.to_owned())
+        );
+        assert_eq!(
+            set_scheduling(&mut pod, &class()).unwrap_err(),
+            "conflict: runtimeClass.scheduling.nodeSelector[a] = 1; pod.spec.nodeSelector[a] = 2"
+        );
+        let mut same = object(json!({"spec": {"overhead": {"cpu": "0.25"}}}));
+        assert_eq!(set_overhead(&mut same, &class()), Ok(()));
+    }
+}
