@@ -1,13 +1,13 @@
 //! The chain of admission plugins, which may change or refuse a write (http.md section 8).
 //!
-//! This folder owns the plugin traits, the two stages and the built-in plugins, one in a file or a
-//! folder. The chain is built by [`built`], of the names that the configuration has. A request
-//! enters with the object that is about to be stored. The object, perhaps changed, leaves, or a
-//! `Status` that refuses the write. Every mutating plugin runs in order before validation, and every
-//! validating plugin after it. The second stage can't change the object. A plugin runs once per
-//! stage and attempt and keeps no state of an attempt, because a retried write runs it again. What
-//! plugins read of other resources comes through [`client::ResourceClient`]. This folder must not
-//! know HTTP or storage.
+//! This folder owns the plugin traits, the two stages and the built-in plugins, one in a file
+//! or a folder. The chain is built by [`built`], of the names that the configuration has. A
+//! request enters with the object that is about to be stored. The object, perhaps changed,
+//! leaves, or a `Status` that refuses the write. Every mutating plugin runs in order before
+//! validation, and every validating plugin after it. The second stage can't change the object.
+//! A plugin runs once per stage and attempt and keeps no state of an attempt, because a retried
+//! write runs it again. What plugins read of other resources comes through
+//! [`client::ResourceClient`]. This folder must not know HTTP or storage.
 
 use std::sync::Arc;
 
