@@ -66,6 +66,7 @@ fn schemas() -> SchemaGenerator {
     add!(to, meta::v1:
         APIGroupList APIResourceList APIVersions DeleteOptions ListMeta Patch Status);
     add!(to, pkg::version: Info);
+    to.subschema_for::<meta::v1::WatchEvent<core::v1::Pod>>();
     to
 }
 
@@ -81,14 +82,23 @@ fn table(schemas: &SchemaGenerator) -> Result<String, String> {
             let text = schema.get("description").and_then(|text| text.as_str());
             text.unwrap_or_default().to_owned()
         };
-        let mut record = vec![name.clone(), description(schema)];
+        let of_type = description(schema);
+        // What is said of the object stands in the text of the event.
+        let (of_type, of_object) = match of_type.split_once("\n\nObject is:") {
+            Some((of_type, rest)) => (of_type.to_owned(), format!("Object is:{}", rest.trim_end())),
+            None => (of_type, String::new()),
+        };
+        let mut record = vec![name.clone(), of_type];
         let fields = schema
             .get("properties")
             .and_then(|fields| fields.as_object());
         let mut fields: Vec<_> = fields.into_iter().flatten().collect();
         fields.sort_unstable_by_key(|(name, _)| *name);
         for (field, schema) in fields {
-            let text = description(schema);
+            let text = match field.as_str() {
+                "object" if !of_object.is_empty() => of_object.clone(),
+                _ => description(schema),
+            };
             if !text.is_empty() {
                 record.extend([field.clone(), text]);
             }

@@ -22,7 +22,7 @@ impl Generation {
     fn of(catalog: Arc<Catalog>, address: &str) -> Generation {
         Generation {
             discovery: Discovery::new(catalog.groups(), address),
-            openapi: OpenApi::new(catalog.definitions().cloned().collect()),
+            openapi: OpenApi::new(catalog.groups()),
             catalog,
         }
     }

@@ -5,10 +5,11 @@ use crate::harness::{Call, Client, Daemon};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const V2: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// The values of `Accept`. The first is none at all.
-const ACCEPTED: [&str; 12] = [
+const ACCEPTED: [&str; 13] = [
     "",
     "*/*",
     "application/json",
@@ -20,18 +21,19 @@ const ACCEPTED: [&str; 12] = [
     "application/*",
     "text/plain",
     V2,
+    V3,
     "garbage",
 ];
 
-/// What an answer is, short: J(SON), Y(AML), P(rotobuf), T(ext), V(2 in protobuf). Small letters
-/// are refusals with 406 in that form, indented for i, and a dash is one without a body.
+/// What an answer is, short: J(SON), Y(AML), P(rotobuf), T(ext), V(2 or v3 in protobuf). Small
+/// letters are refusals with 406 in that form, indented for i, and a dash is one without a body.
 fn short(status: u16, media_type: &str, body: &[u8]) -> char {
     let form = match media_type {
         "" if body.is_empty() => '-',
         "application/json" => 'J',
         "application/yaml" => 'Y',
         PROTOBUF => 'P',
-        V2 => 'V',
+        V2 | V3 => 'V',
         text if text.starts_with("text/plain;") => 'T',
         other => panic!("{other}"),
     };
@@ -62,22 +64,23 @@ async fn each_path_answers_in_what_it_has_api_38_api_54_api_55() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
     for (path, expected) in [
-        ("/version", "JJJJyJpJjiii"),
-        ("/version/", "JJJJyJpJjiii"),
-        ("/", "JJJJJJJJJJJJ"),
-        ("/healthz", "TTTTTTTTTTTT"),
-        ("/livez", "TTTTTTTTTTTT"),
-        ("/readyz?verbose", "TTTTTTTTTTTT"),
-        ("/metrics", "TTTTTTTTTTTT"),
-        ("/api", "JJJiYYPPjiii"),
-        ("/api/v1", "JJJiYYPPjiii"),
-        ("/apis", "JJJiYYPPJiii"),
-        ("/apis/apps", "JJJiYYPPJiii"),
-        ("/apis/apps/v1", "JJJiYYPPjiii"),
-        ("/openapi/v2", "JJJJ-J-JJ-V-"),
+        ("/version", "JJJJyJpJjiiii"),
+        ("/version/", "JJJJyJpJjiiii"),
+        ("/", "JJJJJJJJJJJJJ"),
+        ("/healthz", "TTTTTTTTTTTTT"),
+        ("/livez", "TTTTTTTTTTTTT"),
+        ("/readyz?verbose", "TTTTTTTTTTTTT"),
+        ("/metrics", "TTTTTTTTTTTTT"),
+        ("/api", "JJJiYYPPjiiii"),
+        ("/api/v1", "JJJiYYPPjiiii"),
+        ("/apis", "JJJiYYPPJiiii"),
+        ("/apis/apps", "JJJiYYPPJiiii"),
+        ("/apis/apps/v1", "JJJiYYPPjiiii"),
+        ("/openapi/v2", "JJJJ-J-JJ-V--"),
         // D-7: there it is called text.
-        ("/openapi/v3", "JJJJJJJJJJJJ"),
-        ("/openapi/v3/apis/apps/v1", "JJJJ-J-JJ---"),
+        ("/openapi/v3", "JJJJJJJJJJJJJ"),
+        ("/openapi/v3/apis/apps/v1", "JJJJ-J-JJ--V-"),
+        ("/openapi/v3/version", "JJJJ-J-JJ--V-"),
     ] {
         assert_eq!(answers(&client, path).await, expected, "{path}");
     }

@@ -539,6 +539,19 @@ async fn explains(_daemon: Daemon, kubectl: Kubectl) {
         let told: Vec<&str> = told.split_whitespace().collect();
         assert!(told.join(" ").contains(text), "{path}: {told:?}");
     }
+    // What is served and not stored.
+    for resource in [
+        "bindings",
+        "localsubjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "selfsubjectreviews",
+        "selfsubjectrulesreviews",
+        "subjectaccessreviews",
+        "tokenreviews",
+    ] {
+        let told = kubectl.ok(&["explain", resource]).await;
+        assert!(told.contains("apiVersion"), "{resource}: {told}");
+    }
     for kind in [
         "configmaps",
         "deployments",

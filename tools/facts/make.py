@@ -105,6 +105,9 @@ TEXTS = {
     "k8s.io/apimachinery/pkg/types.NodeName": "types.NodeName",
 }
 
+# Types that no kind is made of, and that documents of OpenAPI have.
+BESIDE_KINDS = ["k8s.io/apimachinery/pkg/apis/meta/v1.Patch", "k8s.io/apimachinery/pkg/apis/meta/v1.WatchEvent"]
+
 # The fields whose objects say their apiVersion and kind in JSON, unlike other objects in objects.
 TYPED = {"volumeClaimTemplates"}
 
@@ -275,7 +278,7 @@ class Facts:
 
     def used(self):
         """The types that kinds are made of, those of kinds included."""
-        roots = []
+        roots = list(BESIDE_KINDS)
         for path, package in self.packages.items():
             for name, struct in package.structs.items():
                 if self.is_kind(struct):

@@ -167,7 +167,8 @@ impl Schema {
         {
             say("default", default);
         }
-        if names.version() == OpenApiVersion::V3 && schema.get("$ref").is_some() {
+        let is_wrapped = names.version() == OpenApiVersion::V3 && !more.is_empty();
+        if is_wrapped && schema.get("$ref").is_some() {
             schema = json!({"allOf": [schema]});
         }
         if let Value::Object(members) = &mut schema {

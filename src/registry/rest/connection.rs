@@ -19,12 +19,19 @@ use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 use crate::storage::codec::object_of;
 
+/// Reads what a pod has written, in the kind of pods.
+const LOG: &str = "log";
+/// Connects to any path of a server.
+const PROXY: &str = "proxy";
+
 /// The path of a kind of connection.
 pub struct ConnectionStore {
     store: Arc<RegistryStore>,
     subresource: &'static str,
-    /// The options of the connection.
+    /// The kind that discovery shows.
     kind: Arc<ResourceDefinition>,
+    /// The options of the connection.
+    options: Arc<ResourceDefinition>,
     methods: Vec<Method>,
 }
 
@@ -43,22 +50,26 @@ impl ConnectionStore {
             ("", "pods") => vec![
                 ("attach", options("core.v1.PodAttachOptions"), streams()),
                 ("exec", options("core.v1.PodExecOptions"), streams()),
-                ("log", Arc::clone(definition), vec![Method::GET]),
+                (LOG, options("core.v1.PodLogOptions"), vec![Method::GET]),
                 (
                     "portforward",
                     options("core.v1.PodPortForwardOptions"),
                     streams(),
                 ),
-                ("proxy", options("core.v1.PodProxyOptions"), proxied()),
+                (PROXY, options("core.v1.PodProxyOptions"), proxied()),
             ],
-            ("", "services") => vec![("proxy", options("core.v1.ServiceProxyOptions"), proxied())],
-            ("", "nodes") => vec![("proxy", options("core.v1.NodeProxyOptions"), proxied())],
+            ("", "services") => vec![(PROXY, options("core.v1.ServiceProxyOptions"), proxied())],
+            ("", "nodes") => vec![(PROXY, options("core.v1.NodeProxyOptions"), proxied())],
             _ => Vec::new(),
         };
-        let path = |(subresource, kind, methods)| ConnectionStore {
+        let path = |(subresource, options, methods)| ConnectionStore {
             store: Arc::clone(store),
             subresource,
-            kind,
+            kind: match subresource {
+                LOG => Arc::clone(definition),
+                _ => Arc::clone(&options),
+            },
+            options,
             methods,
         };
         all.into_iter().map(path).collect()
@@ -68,7 +79,7 @@ impl ConnectionStore {
     fn name<'n>(&self, name: &'n str) -> &'n str {
         let parts: Vec<&str> = name.split(':').collect();
         match (self.subresource, &*parts) {
-            ("proxy", [name, _] | [_, name, _]) => name,
+            (PROXY, [name, _] | [_, name, _]) => name,
             _ => name,
         }
     }
@@ -100,13 +111,13 @@ impl ConnectionStore {
         };
         let bad_request = |why: String| Some(Err(Box::new(Status::bad_request(why))));
         match self.subresource {
-            "proxy" if is_unset(&["status", "podIP"]) => {
+            PROXY if is_unset(&["status", "podIP"]) => {
                 bad_request("address not allowed".to_owned())
             }
-            "proxy" => None,
+            PROXY => None,
             _ if !is_unset(&["spec", "nodeName"]) => None,
             // It has written nothing yet.
-            "log" => Some(Ok(Connected {
+            LOG => Some(Ok(Connected {
                 content_type: "text/plain",
                 body: Bytes::new(),
             })),
@@ -116,7 +127,7 @@ impl ConnectionStore {
 
     /// Who does not say which of several containers is refused.
     fn check_container(&self, pod: &Object, query: &Query) -> Result<(), Box<Status>> {
-        if !matches!(self.subresource, "attach" | "exec" | "log") {
+        if !matches!(self.subresource, "attach" | "exec" | LOG) {
             return Ok(());
         }
         let names = |list: &str| {
@@ -169,6 +180,14 @@ impl RestStorage for ConnectionStore {
 impl Connecter for ConnectionStore {
     fn methods(&self) -> &[Method] {
         &self.methods
+    }
+
+    fn options(&self) -> Option<&ResourceDefinition> {
+        Some(&self.options)
+    }
+
+    fn takes_paths(&self) -> bool {
+        self.subresource == PROXY
     }
 
     fn connect<'a>(

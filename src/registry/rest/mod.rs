@@ -288,6 +288,16 @@ pub trait Connecter: Send + Sync {
     /// The supported methods.
     fn methods(&self) -> &[Method];
 
+    /// The kind whose fields are the parameters of the query, if there is one.
+    fn options(&self) -> Option<&ResourceDefinition> {
+        None
+    }
+
+    /// Whether paths below the subresource are served.
+    fn takes_paths(&self) -> bool {
+        false
+    }
+
     /// Connects. `path` is the text after the subresource, without slashes around it.
     ///
     /// # Errors

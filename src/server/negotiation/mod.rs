@@ -86,18 +86,35 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
     if texts.peek().is_none_or(|text| text.trim().is_empty()) {
         return Ok(Encoding::default());
     }
-    let mut clauses: Vec<Clause<'_>> = texts
-        .flat_map(|text| text.split(','))
-        .filter_map(Clause::parse)
-        .collect();
-    // The stable sort keeps the client's order for equal qualities.
-    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    let clauses = clauses(headers);
     let is_named = |clause: &Clause<'_>| clause.named_media_type().is_some();
     if offer.is_listed() && !clauses.iter().any(is_named) {
         return Err(NotAcceptable::of(true, offer));
     }
     let found = clauses.iter().find_map(|clause| clause.matched(offer));
     found.ok_or_else(|| NotAcceptable::of(false, offer))
+}
+
+/// The clauses of Accept, the best first: those of higher quality, then those that name more. Of
+/// equal ones the client's order is kept.
+fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
+    let texts = headers.get_all(ACCEPT).iter();
+    let texts = texts.filter_map(|value| value.to_str().ok());
+    let mut clauses: Vec<Clause<'_>> = texts
+        .flat_map(|text| text.split(','))
+        .filter_map(Clause::parse)
+        .collect();
+    clauses.sort_by(|a, b| {
+        let by_quality = b.quality.total_cmp(&a.quality);
+        by_quality.then_with(|| a.wildcards().cmp(&b.wildcards()))
+    });
+    clauses
+}
+
+/// The media types that a client accepts, without their parameters, the best first.
+pub fn accepted(headers: &HeaderMap) -> Vec<&str> {
+    let clauses = clauses(headers).into_iter();
+    clauses.map(|clause| clause.media_type).collect()
 }
 
 /// Whether a client takes JSON, in whatever form (API-38).
@@ -166,12 +183,20 @@ impl<'h> Clause<'h> {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
             let (name, value) = (name.trim(), value.trim().trim_matches('"'));
             if name == "q" {
-                clause.quality = value.parse().unwrap_or(1.0);
+                clause.quality = value.parse().unwrap_or(0.0);
             } else {
                 clause.parameters.push((name, value));
             }
         }
         Some(clause)
+    }
+
+    /// How much of the media type it leaves open.
+    fn wildcards(&self) -> usize {
+        self.media_type
+            .split('/')
+            .filter(|part| *part == "*")
+            .count()
     }
 
     fn parameter(&self, name: &str) -> Option<&'h str> {

@@ -18,65 +18,87 @@ const GZIP_BYTES: usize = 1400;
 /// What is kept of a document.
 #[derive(Default)]
 pub(super) struct Document {
-    known: OnceLock<Known>,
-    /// Compressed, from the first client on that takes it so: a tenth of the document.
-    packed: OnceLock<Bytes>,
+    /// The tag of its JSON, which its protobuf has, too.
+    tag: OnceLock<Tag>,
+    json: Packed,
+    protobuf: Packed,
 }
 
-struct Known {
-    tag: Tag,
-    length: usize,
+/// A form of a document, compressed, from the first client on that takes it so: a tenth of it.
+#[derive(Default)]
+struct Packed(OnceLock<Bytes>);
+
+/// A form of a document: its media type, and how it is written.
+pub(super) struct Form<W> {
+    pub media_type: &'static str,
+    pub is_protobuf: bool,
+    pub write: W,
 }
 
 impl Document {
-    /// Its tag. The document comes along if it was written for that.
+    /// Its tag. The JSON comes along if it was written for that.
     pub(super) fn tag(&self, write: impl FnOnce() -> Vec<u8>) -> (&Tag, Option<Vec<u8>>) {
         let mut written = None;
-        let known = self.known.get_or_init(|| {
+        let tag = self.tag.get_or_init(|| {
             let text = write();
-            let known = Known {
-                tag: Tag::of(&text),
-                length: text.len(),
-            };
+            let tag = Tag::of(&text);
             written = Some(text);
-            known
+            tag
         });
-        (&known.tag, written)
+        (tag, written)
     }
 
-    /// The document, or 304 if the client already has it.
+    /// A form of the document, or 304 if the client already has it. The JSON may have been written
+    /// before.
     pub(super) fn answer(
         &self,
-        (tag, written): (&Tag, Option<Vec<u8>>),
-        write: impl FnOnce() -> Vec<u8>,
-        media_type: &'static str,
+        (tag, json): (&Tag, Option<Vec<u8>>),
+        form: Form<impl FnOnce() -> Vec<u8>>,
         headers: &HeaderMap,
     ) -> Answer {
-        let is_long = self
-            .known
-            .get()
-            .is_some_and(|known| known.length > GZIP_BYTES);
-        let mut answer = if tag.is_known(headers) {
-            tag.not_modified()
-        } else if is_long && gzip::is_accepted(headers) {
-            let pack = || gzip::compressed(&written.unwrap_or_else(write)).into();
-            let packed = self.packed.get_or_init(pack).clone();
-            let answer = respond::answer(StatusCode::OK, media_type, packed);
-            respond::with_header(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip"))
-        } else {
-            let plain = written.or_else(|| self.unpacked()).unwrap_or_else(write);
-            respond::answer(StatusCode::OK, media_type, plain.into())
+        let packed = match form.is_protobuf {
+            true => &self.protobuf,
+            false => &self.json,
+        };
+        let written = json.filter(|_| !form.is_protobuf);
+        let mut answer = match tag.is_known(headers) {
+            true => tag.not_modified(),
+            false => packed.answer(written, form, gzip::is_accepted(headers)),
         };
         let headers = answer.headers_mut();
         headers.insert(ETAG, tag.header.clone());
         headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         answer
     }
+}
+
+impl Packed {
+    fn answer(
+        &self,
+        written: Option<Vec<u8>>,
+        form: Form<impl FnOnce() -> Vec<u8>>,
+        takes_gzip: bool,
+    ) -> Answer {
+        let packed = match (takes_gzip, self.0.get()) {
+            (true, Some(packed)) => packed.clone(),
+            _ => {
+                let plain = written.or_else(|| self.unpacked());
+                let plain = plain.unwrap_or_else(form.write);
+                if !takes_gzip || plain.len() <= GZIP_BYTES {
+                    return respond::answer(StatusCode::OK, form.media_type, plain.into());
+                }
+                let pack = || gzip::compressed(&plain).into();
+                self.0.get_or_init(pack).clone()
+            }
+        };
+        let answer = respond::answer(StatusCode::OK, form.media_type, packed);
+        respond::with_header(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+    }
 
     /// The document, if it is there in its compressed form.
     fn unpacked(&self) -> Option<Vec<u8>> {
         let mut plain = Vec::new();
-        let mut decoder = GzDecoder::new(&**self.packed.get()?);
+        let mut decoder = GzDecoder::new(&**self.0.get()?);
         decoder.read_to_end(&mut plain).ok()?;
         Some(plain)
     }

@@ -1,100 +1,143 @@
 //! OpenAPI documents (API-39 to API-46), with the schemas of all kinds and what is said of them.
 //!
-//! This folder owns the documents under `/openapi`. Resource definitions enter, and finished
-//! responses leave. It must not know objects, users or connections.
+//! This folder owns the documents under `/openapi`. The groups of the catalog enter, as they do for
+//! discovery, and finished responses leave. It must not know objects, users or connections.
 //!
-//! [`schemas`] and [`operations`] describe the API once. `v2` and `v3` write it in the two formats,
-//! and `protobuf` packs the first for clients that ask for protobuf. Documents take several MB, so
-//! they are written when they are asked for. Of each the hash is kept, and what clients that take
-//! gzip were sent ([`document`]).
+//! [`operations`] and [`discovery`] describe the paths once, [`schemas`] what they refer to. `v2`
+//! and `v3` write it in the two formats, `v2_protobuf` and `v3_protobuf` for clients that ask for
+//! protobuf. Documents take several MB, so they are written when they are asked for. Of each the
+//! hash is kept, and what clients that take gzip were sent ([`document`]).
 
+mod discovery;
 mod document;
+mod message;
+mod naming;
 mod operations;
-mod protobuf;
+mod parameters;
 mod schemas;
 #[cfg(test)]
 mod tests;
 mod v2;
+mod v2_protobuf;
 mod v3;
+mod v3_protobuf;
+mod versions;
 mod writing;
 
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use descriptions::{Descriptions, Table};
-use http::header::{ACCEPT, CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
+use descriptions::Table;
+use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::body::ResponseBody;
 use super::encoding::Encoding;
 use super::gzip;
-use super::respond::{self, Answer, Form};
+use super::negotiation;
+use super::respond::{self, Answer};
 use crate::api::options::Query;
-use crate::api::resource::ResourceDefinition;
 use crate::clock;
-use document::Document;
+use crate::registry::catalog::{Group, GroupVersion};
+use document::{Document, Form};
+use operations::Path;
+use schemas::Versions;
 
 const JSON: &str = "application/json";
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-/// The name that clients up to 1.23 use. The response has the new name.
-const PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// The names of a format in protobuf.
+struct Protobuf {
+    name: &'static str,
+    /// The name that clients up to 1.23 use. The response has the new name.
+    old: &'static str,
+}
+
+const V2: Protobuf = Protobuf {
+    name: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+    old: "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+};
+
+const V3: Protobuf = Protobuf {
+    name: "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+    old: "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+};
 
 /// The documents of an API.
 pub struct OpenApi {
-    definitions: Vec<Arc<ResourceDefinition>>,
+    groups: Vec<Group>,
     v2: Document,
-    v2_protobuf: Document,
-    /// Keyed by the path of a group version: `api/v1`, `apis/apps/v1`.
-    v3: BTreeMap<String, V3>,
+    /// Keyed by what they are about: `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`.
+    v3: BTreeMap<String, (Subject, Document)>,
 }
 
-/// The document of a group version.
-struct V3 {
-    /// Its resources.
-    definitions: Vec<Arc<ResourceDefinition>>,
-    document: Document,
+/// What a v3 document is about.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// A group, by its place.
+    Group(usize),
+    /// A version of a group, by their places.
+    GroupVersion(usize, usize),
+    /// `/version`
+    Version,
 }
 
 impl OpenApi {
-    /// Prepares the documents of these resources.
-    pub fn new(definitions: Vec<Arc<ResourceDefinition>>) -> OpenApi {
-        let mut v3 = BTreeMap::new();
-        for definition in &definitions {
-            let key = match definition.group.as_str() {
-                "" => format!("api/{}", definition.version),
-                group => format!("apis/{group}/{}", definition.version),
-            };
-            let of_version = v3.entry(key).or_insert_with(|| V3 {
-                definitions: Vec::new(),
-                document: Document::default(),
-            });
-            of_version.definitions.push(definition.clone());
+    /// Prepares the documents of these groups.
+    pub fn new(groups: &[Group]) -> OpenApi {
+        let mut v3 = BTreeMap::from([
+            ("api".to_owned(), Subject::CoreVersions),
+            ("apis".to_owned(), Subject::Groups),
+            ("version".to_owned(), Subject::Version),
+        ]);
+        for (place, group) in groups.iter().enumerate() {
+            if is_described(group) {
+                v3.insert(format!("apis/{}", group.name), Subject::Group(place));
+            }
+            for (of_version, version) in group.versions.iter().enumerate() {
+                let root = naming::root(&group.name, &version.version);
+                let subject = Subject::GroupVersion(place, of_version);
+                v3.insert(root.trim_start_matches('/').to_owned(), subject);
+            }
         }
+        let documents = v3.into_iter();
         OpenApi {
-            definitions,
+            groups: groups.to_vec(),
             v2: Document::default(),
-            v2_protobuf: Document::default(),
-            v3,
+            v3: documents
+                .map(|(key, subject)| (key, (subject, Document::default())))
+                .collect(),
         }
     }
 
     /// `/openapi/v2`, in the form that the client prefers (API-39).
     pub fn v2(&self, headers: &HeaderMap) -> Answer {
-        let (document, media_type, write): (_, _, WriteV2) = match preferred(headers, true) {
-            Some(PROTOBUF) => (&self.v2_protobuf, PROTOBUF, protobuf::document),
-            Some(_) => (&self.v2, JSON, v2::document),
-            None => return not_acceptable("Accept, Accept-Encoding"),
+        let Some(media_type) = preferred(headers, &V2) else {
+            return not_acceptable("Accept, Accept-Encoding");
         };
-        let write = || {
-            write(
-                &borrowed(&self.definitions),
-                &Table::unpack().descriptions(),
-            )
+        let paths = LazyCell::new(|| {
+            let subjects = self.v3.values().map(|(subject, _)| *subject);
+            subjects
+                .flat_map(|subject| self.paths(subject))
+                .collect::<Vec<Path<'_>>>()
+        });
+        let json = || v2::document(&paths, &Table::unpack().descriptions());
+        let known = self.v2.tag(json);
+        let is_protobuf = media_type == V2.name;
+        let write = || match is_protobuf {
+            true => v2_protobuf::document(&paths, &Table::unpack().descriptions()),
+            false => json(),
         };
-        let known = document.tag(write);
-        document.answer(known, write, media_type, headers)
+        let form = Form {
+            media_type,
+            is_protobuf,
+            write,
+        };
+        self.v2.answer(known, form, headers)
     }
 
     /// `/openapi/v3`: the list of documents (API-40), which is JSON whatever is accepted (API-55).
@@ -103,15 +146,19 @@ impl OpenApi {
         let table = LazyCell::new(Table::unpack);
         let descriptions = LazyCell::new(|| table.descriptions());
         let writer = LazyCell::new(|| RefCell::new(v3::Writer::new(&descriptions)));
-        let paths = self.v3.iter().map(|(key, of)| {
-            let write = || writer.borrow_mut().document(&borrowed(&of.definitions));
-            let (tag, _) = of.document.tag(write);
+        let paths = self.v3.iter().map(|(key, (subject, document))| {
+            let write = || {
+                let paths = self.paths(*subject);
+                let mut writer = writer.borrow_mut();
+                writer.document(&paths, self.versions(*subject))
+            };
+            let (tag, _) = document.tag(write);
             let url = json!({"serverRelativeURL": url(key, &tag.hash)});
             (key.clone(), url)
         });
         let paths: Map<String, Value> = paths.collect();
         let index = json!({"paths": paths}).to_string().into_bytes();
-        let form = Form {
+        let form = respond::Form {
             encoding: Encoding::default(),
             gzip: gzip::is_accepted(headers),
         };
@@ -120,19 +167,32 @@ impl OpenApi {
 
     /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
     pub fn v3(&self, key: &str, query: &Query, headers: &HeaderMap) -> Option<Answer> {
-        let V3 {
-            definitions,
-            document,
-        } = self.v3.get(key)?;
-        if preferred(headers, false).is_none() {
+        let (subject, document) = self.v3.get(key)?;
+        let Some(media_type) = preferred(headers, &V3) else {
             return Some(not_acceptable("Accept"));
-        }
-        let write = || {
-            let table = Table::unpack();
-            v3::Writer::new(&table.descriptions()).document(&borrowed(definitions))
         };
-        let (tag, written) = document.tag(write);
-        let in_full = |written| document.answer((tag, written), write, JSON, headers);
+        let (paths, versions) = (
+            LazyCell::new(|| self.paths(*subject)),
+            self.versions(*subject),
+        );
+        let json = || {
+            let table = Table::unpack();
+            v3::Writer::new(&table.descriptions()).document(&paths, versions)
+        };
+        let (tag, written) = document.tag(json);
+        let is_protobuf = media_type == V3.name;
+        let write = || match is_protobuf {
+            true => v3_protobuf::document(&paths, versions, &Table::unpack().descriptions()),
+            false => json(),
+        };
+        let in_full = |written| {
+            let form = Form {
+                media_type,
+                is_protobuf,
+                write,
+            };
+            document.answer((tag, written), form, headers)
+        };
         let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
             None => in_full(written),
             Some(hash) if hash == tag.hash => {
@@ -155,13 +215,52 @@ impl OpenApi {
         answer.headers_mut().insert(VARY, vary);
         Some(answer)
     }
+
+    /// The paths that a document is about.
+    fn paths(&self, subject: Subject) -> Vec<Path<'_>> {
+        match subject {
+            Subject::CoreVersions => vec![discovery::core_versions()],
+            Subject::Groups => vec![discovery::groups()],
+            Subject::Group(place) => {
+                let group = self.groups.get(place).into_iter();
+                group.map(|group| discovery::group(&group.name)).collect()
+            }
+            Subject::GroupVersion(..) => {
+                let Some((group, version)) = self.group_version(subject) else {
+                    return Vec::new();
+                };
+                let mut paths = operations::of_version(version);
+                if is_described(group) || group.name.is_empty() {
+                    paths.push(discovery::resources(&group.name, &version.version));
+                }
+                paths
+            }
+            Subject::Version => vec![discovery::version()],
+        }
+    }
+
+    /// The versions that a document is about.
+    fn versions(&self, subject: Subject) -> Versions<'_> {
+        let found = self.group_version(subject);
+        found.map_or(Versions::One("", "v1"), |(group, version)| {
+            Versions::One(&group.name, &version.version)
+        })
+    }
+
+    fn group_version(&self, subject: Subject) -> Option<(&Group, &GroupVersion)> {
+        let Subject::GroupVersion(place, of_version) = subject else {
+            return None;
+        };
+        let group = self.groups.get(place)?;
+        Some((group, group.versions.get(of_version)?))
+    }
 }
 
-/// Writes a form of the v2 document.
-type WriteV2 = fn(&[&ResourceDefinition], &Descriptions<'_>) -> Vec<u8>;
-
-fn borrowed(definitions: &[Arc<ResourceDefinition>]) -> Vec<&ResourceDefinition> {
-    definitions.iter().map(|definition| &**definition).collect()
+/// Whether documents say something of a group itself. kube-apiserver says nothing of those of
+/// custom resources.
+fn is_described(group: &Group) -> bool {
+    let mut resources = group.versions.iter().flat_map(|version| &version.resources);
+    !group.name.is_empty() && resources.any(operations::is_typed)
 }
 
 fn url(key: &str, hash: &str) -> String {
@@ -177,25 +276,18 @@ fn not_acceptable(vary: &'static str) -> Answer {
     answer
 }
 
-/// The first requested form of a document that exists (API-39).
-fn preferred(headers: &HeaderMap, has_protobuf: bool) -> Option<&'static str> {
-    let accepted: Vec<&str> = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(','))
-        .filter_map(|clause| clause.split(';').next())
-        .map(str::trim)
-        .filter(|media_type| !media_type.is_empty())
-        .collect();
+/// The form of a document that a client likes best of those that exist (API-39, API-41).
+fn preferred(headers: &HeaderMap, protobuf: &Protobuf) -> Option<&'static str> {
+    let accepted = negotiation::accepted(headers);
     if accepted.is_empty() {
         return Some(JSON);
     }
-    accepted.iter().find_map(|media_type| match *media_type {
-        PROTOBUF | PROTOBUF_OLD if has_protobuf => Some(PROTOBUF),
-        JSON | "application/*" | "*/*" => Some(JSON),
-        _ => None,
-    })
+    accepted
+        .into_iter()
+        .find_map(|media_type| match media_type {
+            JSON | "application/*" | "*/*" => Some(JSON),
+            name => (name == protobuf.name || name == protobuf.old).then_some(protobuf.name),
+        })
 }
 
 /// A date one year ahead, in the format of HTTP headers.

@@ -2,17 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use http::Method;
 use serde_json::{Map, Value};
 
-use super::schemas;
-use crate::api::resource::{ResourceDefinition, Subresource, Verb};
-use crate::server::negotiation::{self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
+use super::naming::{self, Naming};
+use super::parameters::{self, Parameter};
+use super::schemas::{self, Root};
+use crate::api::group_version_kind::GroupVersionKind;
+use crate::registry::RestStorage;
+use crate::registry::catalog::{GroupVersion, ServedResource};
+use crate::registry::rest::Connecter;
+use crate::server::encoding::{MediaTypeRef, PROTOBUF};
+use crate::server::negotiation::{APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 
 /// A path with its operations.
 pub(super) struct Path<'d> {
     /// For example `/api/v1/namespaces/{namespace}/configmaps/{name}`.
     pub template: String,
-    /// Parameters of the path itself.
+    /// What all operations take.
     pub parameters: Vec<Parameter>,
     /// The operations at the path.
     pub operations: Vec<Operation<'d>>,
@@ -24,304 +31,434 @@ pub(super) struct Operation<'d> {
     pub method: &'static str,
     /// For example `patchCoreV1NamespacedConfigMap`.
     pub id: String,
+    /// What it belongs to: `core_v1`.
+    pub tag: String,
     /// `x-kubernetes-action`.
-    pub action: &'static str,
+    pub action: Option<&'static str>,
     /// A description for people.
     pub description: String,
-    /// Query parameters.
+    /// What it takes in the path and the query, by their names.
     pub parameters: Vec<Parameter>,
-    /// Media types and schema of the body, or `None` without a body.
-    pub body: Option<(&'static [&'static str], Option<String>)>,
-    /// Status code and schema of the response.
-    pub answers: (u16, String),
+    /// The media types that it takes.
+    pub consumes: Vec<&'static str>,
+    /// The body, unless it has none.
+    pub body: Option<Body<'d>>,
+    /// The media types of answers.
+    pub produces: Vec<&'static str>,
+    /// The status codes of success.
+    pub codes: &'static [u16],
+    /// The schema of answers.
+    pub answer: Answer<'d>,
     /// The kind that it is about.
-    pub kind: &'d ResourceDefinition,
+    pub kind: Option<GroupVersionKind<'d>>,
 }
 
-/// A parameter of a path or a query.
-#[derive(Clone, Copy)]
-pub(super) struct Parameter {
-    pub name: &'static str,
-    pub kind: &'static str,
-    pub in_path: bool,
-    pub description: &'static str,
+/// The body of requests.
+pub(super) struct Body<'d> {
+    pub schema: Root<'d>,
+    pub is_required: bool,
 }
 
-const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        kind,
-        in_path: false,
-        description,
+/// What is answered.
+pub(super) enum Answer<'d> {
+    Schema(Root<'d>),
+    /// Whatever it is.
+    Text,
+}
+
+impl<'d> Operation<'d> {
+    /// The schemas that it refers to.
+    fn roots(&self) -> impl Iterator<Item = &Root<'d>> {
+        let answer = match &self.answer {
+            Answer::Schema(root) => Some(root),
+            Answer::Text => None,
+        };
+        self.body.iter().map(|body| &body.schema).chain(answer)
     }
 }
 
-const fn in_path(name: &'static str, description: &'static str) -> Parameter {
-    Parameter {
-        name,
-        kind: "string",
-        in_path: true,
-        description,
-    }
+/// The schemas that operations refer to.
+pub(super) fn roots<'p, 'd>(paths: &'p [Path<'d>]) -> impl Iterator<Item = &'p Root<'d>> {
+    let operations = paths.iter().flat_map(|path| &path.operations);
+    operations.flat_map(Operation::roots)
 }
 
-const NAMESPACE: Parameter = in_path("namespace", "The namespace.");
-const NAME: Parameter = in_path("name", "The object's name.");
-const PRETTY: Parameter = query("pretty", "string", "Whether the answer is indented.");
-const DRY_RUN: Parameter = query("dryRun", "string", "With the value All nothing is stored.");
-const RESOURCE_VERSION: Parameter =
-    query("resourceVersion", "string", "The state that is asked for.");
-
-const WRITE: [Parameter; 4] = [
-    PRETTY,
-    DRY_RUN,
-    query("fieldManager", "string", "Who changes the fields."),
-    query(
-        "fieldValidation",
-        "string",
-        "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
-    ),
-];
-
-const DELETE: [Parameter; 5] = [
-    PRETTY,
-    DRY_RUN,
-    query(
-        "gracePeriodSeconds",
-        "integer",
-        "Seconds that the object is left.",
-    ),
-    query(
-        "orphanDependents",
-        "boolean",
-        "Use propagationPolicy instead.",
-    ),
-    query("propagationPolicy", "string", "What becomes of dependents."),
-];
-
-const LIST: [Parameter; 11] = [
-    PRETTY,
-    query(
-        "allowWatchBookmarks",
-        "boolean",
-        "Whether a watch sends bookmarks.",
-    ),
-    query("continue", "string", "Where the page begins."),
-    query("fieldSelector", "string", "Selects by fields."),
-    query("labelSelector", "string", "Selects by labels."),
-    query("limit", "integer", "How many objects a page has."),
-    RESOURCE_VERSION,
-    query(
-        "resourceVersionMatch",
-        "string",
-        "How resourceVersion is meant.",
-    ),
-    query(
-        "sendInitialEvents",
-        "boolean",
-        "Whether a watch begins with the state.",
-    ),
-    query("timeoutSeconds", "integer", "How long the request lasts."),
-    query(
-        "watch",
-        "boolean",
-        "Whether changes are wanted instead of a list.",
-    ),
-];
-
-const BODIES: &[&str] = &negotiation::BODIES;
-const PATCHES: &[&str] = &[APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH];
-
-/// The paths of all these resources, by their templates.
-pub(super) fn paths<'d>(definitions: &[&'d ResourceDefinition]) -> BTreeMap<String, Path<'d>> {
-    let paths = definitions.iter().flat_map(|definition| of(definition));
-    paths.map(|path| (path.template.clone(), path)).collect()
+/// What HTTP calls a status code.
+pub(super) fn reason(code: u16) -> &'static str {
+    let known = http::StatusCode::from_u16(code).ok();
+    known
+        .and_then(|code| code.canonical_reason())
+        .unwrap_or_default()
 }
 
 /// A path in the format of a document. Two functions write parameters and operations in it.
 pub(super) fn item(
     path: &Path<'_>,
-    parameter: fn(&Parameter) -> Value,
-    written: fn(&Operation<'_>) -> Value,
+    mut parameter: impl FnMut(&Parameter) -> Value,
+    written: impl Fn(&Operation<'_>, Vec<Value>) -> Value,
 ) -> Value {
     let mut item = Map::new();
     if !path.parameters.is_empty() {
-        let parameters = path.parameters.iter().map(parameter).collect();
+        let parameters = path.parameters.iter().map(&mut parameter).collect();
         item.insert("parameters".to_owned(), parameters);
     }
     for operation in &path.operations {
-        item.insert(operation.method.to_owned(), written(operation));
+        let parameters = operation.parameters.iter().map(&mut parameter).collect();
+        let operation_written = written(operation, parameters);
+        item.insert(operation.method.to_owned(), operation_written);
     }
     Value::Object(item)
 }
 
-/// All paths of a resource.
-pub(super) fn of(definition: &ResourceDefinition) -> Vec<Path<'_>> {
-    let root = match definition.group.as_str() {
-        "" => format!("/api/{}", definition.version),
-        group => format!("/apis/{group}/{}", definition.version),
-    };
-    let plural = &definition.plural;
-    let (collection, above) = if definition.is_namespaced() {
-        (
-            format!("{root}/namespaces/{{namespace}}/{plural}"),
-            vec![NAMESPACE],
-        )
-    } else {
-        (format!("{root}/{plural}"), vec![])
-    };
-    let mut named = above.clone();
-    named.insert(0, NAME);
-    let mut paths = vec![
-        Path {
-            template: collection.clone(),
-            parameters: above,
-            operations: with_verbs(
-                definition,
-                None,
-                &[Verb::List, Verb::Create, Verb::DeleteCollection],
-            ),
-        },
-        Path {
-            template: format!("{collection}/{{name}}"),
-            parameters: named.clone(),
-            operations: with_verbs(
-                definition,
-                None,
-                &[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete],
-            ),
-        },
-    ];
-    if definition.is_namespaced() {
-        let mut everywhere = with_verbs(definition, None, &[Verb::List]);
-        for operation in &mut everywhere {
-            let Naming {
-                group,
-                version,
-                kind,
-                ..
-            } = naming(definition);
-            operation.id = format!("list{group}{version}{kind}ForAllNamespaces");
+/// The paths of the resources of a version, in order.
+pub(super) fn of_version(version: &GroupVersion) -> Vec<Path<'_>> {
+    let mut paths = BTreeMap::new();
+    for resource in &version.resources {
+        let storages = [&resource.storage].into_iter();
+        for storage in storages.chain(&resource.subresources) {
+            of_storage(&**storage, &mut paths);
         }
-        paths.push(Path {
-            template: format!("{root}/{plural}"),
-            parameters: vec![],
-            operations: everywhere,
-        });
     }
-    for subresource in &definition.subresources {
-        paths.push(Path {
-            template: format!("{collection}/{{name}}/{}", subresource.name),
-            parameters: named.clone(),
-            operations: with_verbs(
-                definition,
-                Some(subresource),
-                &[Verb::Get, Verb::Update, Verb::Patch],
-            ),
-        });
-    }
+    let paths = paths.into_iter();
     paths
-}
-
-fn with_verbs<'d>(
-    definition: &'d ResourceDefinition,
-    subresource: Option<&'d Subresource>,
-    wanted: &[Verb],
-) -> Vec<Operation<'d>> {
-    let verbs = subresource.map_or(&definition.verbs, |part| &part.verbs);
-    let wanted = wanted.iter().filter(|verb| verbs.contains(verb));
-    wanted
-        .filter_map(|verb| operation(definition, *verb, subresource))
+        .map(|(template, operations)| path(template, operations))
         .collect()
 }
 
-/// The parts of an operation's id (API-46).
-struct Naming {
-    group: String,
-    version: String,
-    namespaced: &'static str,
-    kind: String,
+/// Whether Kubernetes has written the type of a resource's objects.
+pub(super) fn is_typed(resource: &ServedResource) -> bool {
+    schemas::is_typed(resource.storage.resource())
 }
 
-fn naming(definition: &ResourceDefinition) -> Naming {
-    let group = match definition.group.as_str() {
-        "" => "core",
-        group => group.split('.').next().unwrap_or(group),
-    };
-    Naming {
-        group: capitalized(group),
-        version: capitalized(&definition.version),
-        namespaced: if definition.is_namespaced() {
-            "Namespaced"
-        } else {
-            ""
-        },
-        kind: definition.kind.clone(),
+/// A path with these operations. What all of them take is said of the path.
+pub(super) fn path(template: String, mut operations: Vec<Operation<'_>>) -> Path<'_> {
+    let mut shared: Vec<Parameter> = Vec::new();
+    if let Some((first, others)) = operations.split_first() {
+        let is_shared =
+            |parameter: &&Parameter| others.iter().all(|of| of.parameters.contains(parameter));
+        shared.extend(first.parameters.iter().filter(is_shared).cloned());
+    }
+    for operation in &mut operations {
+        operation
+            .parameters
+            .retain(|parameter| !shared.contains(parameter));
+    }
+    Path {
+        template,
+        parameters: shared,
+        operations,
     }
 }
 
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
+/// Operations by the template of their path.
+type Paths<'d> = BTreeMap<String, Vec<Operation<'d>>>;
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Get,
+    List,
+    Watch,
+    WatchList,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
 }
 
-fn operation<'d>(
-    definition: &'d ResourceDefinition,
-    verb: Verb,
-    subresource: Option<&'d Subresource>,
-) -> Option<Operation<'d>> {
-    let kind_of_bodies = subresource.map_or(definition, |part| part.kind(definition));
-    let subresource = subresource.map_or("", |part| &part.name);
-    let one = || schemas::name(kind_of_bodies);
-    let status = || schemas::meta_name("Status");
-    let options = Some(schemas::meta_name("DeleteOptions"));
-    let (method, prefix, action) = match verb {
-        Verb::Get => ("get", "read", "get"),
-        Verb::List => ("get", "list", "list"),
-        Verb::Create => ("post", "create", "post"),
-        Verb::Update => ("put", "replace", "put"),
-        Verb::Patch => ("patch", "patch", "patch"),
-        Verb::Delete => ("delete", "delete", "delete"),
-        Verb::DeleteCollection => ("delete", "deleteCollection", "deletecollection"),
-        Verb::Connect | Verb::Watch => return None,
-    };
-    let description = description(verb, &definition.kind, subresource);
-    let (parameters, body, answers): (Vec<Parameter>, _, _) = match verb {
-        Verb::Get => (vec![PRETTY, RESOURCE_VERSION], None, (200, one())),
-        Verb::List => (LIST.to_vec(), None, (200, schemas::list_name(definition))),
-        Verb::Create => (WRITE.to_vec(), Some((BODIES, Some(one()))), (201, one())),
-        Verb::Update => (WRITE.to_vec(), Some((BODIES, Some(one()))), (200, one())),
-        Verb::Patch => (WRITE.to_vec(), Some((PATCHES, None)), (200, one())),
-        Verb::Delete => (DELETE.to_vec(), Some((BODIES, options)), (200, status())),
-        _ => {
-            let listing = LIST.iter().filter(|parameter| parameter.name != "pretty");
-            let both = DELETE.iter().chain(listing).copied().collect();
-            (
-                both,
-                Some((BODIES, options)),
-                (200, schemas::list_name(definition)),
-            )
-        }
-    };
-    let Naming {
-        group,
-        version,
-        namespaced,
-        kind,
-    } = naming(definition);
-    let sub = capitalized(subresource);
-    Some(Operation {
-        method,
-        id: format!("{prefix}{group}{version}{namespaced}{kind}{sub}"),
-        action,
-        description,
-        parameters,
-        body,
-        answers,
-        kind: kind_of_bodies,
-    })
+/// The place of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// One namespace, or the cluster for what has no namespaces.
+    Own,
+    /// All namespaces.
+    Everywhere,
 }
+
+fn of_storage<'d>(storage: &'d dyn RestStorage, paths: &mut Paths<'d>) {
+    let resource = storage.resource();
+    let root = naming::root(&resource.group, &resource.version);
+    let plural = &resource.plural;
+    let namespace = match resource.is_namespaced() {
+        true => "namespaces/{namespace}/",
+        false => "",
+    };
+    let collection = format!("{root}/{namespace}{plural}");
+    let everywhere = format!("{root}/{plural}");
+    let of = OfStorage {
+        storage,
+        naming: Naming::of(resource),
+    };
+    let mut add = |template: String, verb, place| {
+        let operations: &mut Vec<_> = paths.entry(template).or_default();
+        operations.push(of.operation(verb, place));
+    };
+    if let Some(subresource) = storage.subresource() {
+        let template = format!("{collection}/{{name}}/{subresource}");
+        for verb in of.verbs_of_objects() {
+            add(template.clone(), verb, Place::Own);
+        }
+        if let Some(connecter) = storage.connecter() {
+            of.connect(connecter, &template, paths);
+        }
+        return;
+    }
+    for verb in of.verbs_of_collections() {
+        add(collection.clone(), verb, Place::Own);
+    }
+    for verb in of.verbs_of_objects() {
+        add(format!("{collection}/{{name}}"), verb, Place::Own);
+    }
+    if resource.is_namespaced() && storage.lister().is_some() {
+        add(everywhere, Verb::List, Place::Everywhere);
+    }
+    if storage.watcher().is_some() && schemas::is_typed(resource) {
+        let watched = format!("{root}/watch/{namespace}{plural}");
+        add(format!("{watched}/{{name}}"), Verb::Watch, Place::Own);
+        add(watched, Verb::WatchList, Place::Own);
+        if resource.is_namespaced() {
+            let everywhere = format!("{root}/watch/{plural}");
+            add(everywhere, Verb::WatchList, Place::Everywhere);
+        }
+    }
+}
+
+/// A storage whose operations are described.
+struct OfStorage<'d> {
+    storage: &'d dyn RestStorage,
+    naming: Naming,
+}
+
+impl<'d> OfStorage<'d> {
+    fn verbs_of_collections(&self) -> Vec<Verb> {
+        let storage = self.storage;
+        let verbs = [
+            (Verb::List, storage.lister().is_some()),
+            (Verb::Create, storage.creater().is_some()),
+            (
+                Verb::DeleteCollection,
+                storage.collection_deleter().is_some(),
+            ),
+        ];
+        let served = verbs.into_iter().filter(|(_, is_served)| *is_served);
+        served.map(|(verb, _)| verb).collect()
+    }
+
+    fn verbs_of_objects(&self) -> Vec<Verb> {
+        let storage = self.storage;
+        let verbs = [
+            (Verb::Get, storage.getter().is_some()),
+            (Verb::Create, storage.named_creater().is_some()),
+            (Verb::Update, storage.updater().is_some()),
+            (Verb::Patch, storage.patcher().is_some()),
+            (Verb::Delete, storage.deleter().is_some()),
+        ];
+        let served = verbs.into_iter().filter(|(_, is_served)| *is_served);
+        served.map(|(verb, _)| verb).collect()
+    }
+
+    /// The parameters of the path in the order of names, with those of the query.
+    fn parameters(
+        &self,
+        has_name: bool,
+        place: Place,
+        query: impl IntoIterator<Item = Parameter>,
+    ) -> Vec<Parameter> {
+        let mut all: Vec<Parameter> = query.into_iter().collect();
+        if has_name {
+            all.push(parameters::name(self.storage.response_kind()));
+        }
+        if place == Place::Own && self.storage.resource().is_namespaced() {
+            all.push(parameters::NAMESPACE);
+        }
+        all.sort();
+        all
+    }
+
+    fn body(&self, verb: Verb) -> Option<Body<'d>> {
+        let (schema, is_required) = match verb {
+            Verb::Create | Verb::Update => (Root::Kind(self.storage.request_kind()), true),
+            Verb::Patch => (Root::Meta("Patch"), true),
+            Verb::Delete => (Root::Meta("DeleteOptions"), false),
+            Verb::DeleteCollection if self.is_typed() => (Root::Meta("DeleteOptions"), false),
+            _ => return None,
+        };
+        Some(Body {
+            schema,
+            is_required,
+        })
+    }
+
+    fn answer(&self, verb: Verb) -> Root<'d> {
+        let kind = self.storage.response_kind();
+        match verb {
+            Verb::List => Root::List(kind),
+            Verb::Watch | Verb::WatchList => Root::Meta("WatchEvent"),
+            // Documents don't say it of namespaces.
+            Verb::Delete if kind.returns_deleted && !kind.is("", "namespaces") => Root::Kind(kind),
+            Verb::Delete | Verb::DeleteCollection => Root::Meta("Status"),
+            _ => Root::Kind(kind),
+        }
+    }
+
+    fn is_typed(&self) -> bool {
+        schemas::is_typed(self.storage.resource())
+    }
+
+    fn consumes(&self, verb: Verb) -> Vec<&'static str> {
+        let is_strategic = |name: &&str| self.is_typed() || *name != STRATEGIC_PATCH;
+        match verb {
+            Verb::Patch => [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+                .into_iter()
+                .filter(is_strategic)
+                .collect(),
+            _ if self.is_typed() => vec![ANY],
+            _ => self.names(),
+        }
+    }
+
+    fn produces(&self, verb: Verb) -> Vec<&'static str> {
+        let mut names = self.names();
+        if matches!(verb, Verb::List | Verb::Watch | Verb::WatchList) && self.is_typed() {
+            names.extend(MediaTypeRef::streams());
+        }
+        names
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        let is_possible = |name: &&str| self.is_typed() || *name != PROTOBUF;
+        MediaTypeRef::names().filter(is_possible).collect()
+    }
+
+    fn operation(&self, verb: Verb, place: Place) -> Operation<'d> {
+        let (method, prefix, action): (_, _, _) = match verb {
+            Verb::Get => ("get", "read", "get"),
+            Verb::List => ("get", "list", "list"),
+            Verb::Watch => ("get", "watch", "watch"),
+            Verb::WatchList => ("get", "watch", "watchlist"),
+            Verb::Create => ("post", "create", "post"),
+            Verb::Update => ("put", "replace", "put"),
+            Verb::Patch => ("patch", "patch", "patch"),
+            Verb::Delete => ("delete", "delete", "delete"),
+            Verb::DeleteCollection => ("delete", "delete", "deletecollection"),
+        };
+        let has_name = match verb {
+            Verb::Create => self.storage.subresource().is_some(),
+            Verb::List | Verb::WatchList | Verb::DeleteCollection => false,
+            _ => true,
+        };
+        let query = match verb {
+            Verb::Get => vec![parameters::PRETTY],
+            Verb::List | Verb::Watch | Verb::WatchList => parameters::LIST.to_vec(),
+            Verb::Create | Verb::Update => parameters::WRITE.to_vec(),
+            Verb::Patch => parameters::PATCH.to_vec(),
+            Verb::Delete => parameters::DELETE.to_vec(),
+            Verb::DeleteCollection => parameters::delete_collection(),
+        };
+        let codes: &[u16] = match verb {
+            Verb::Create => &[200, 201, 202],
+            Verb::Patch if !self.is_typed() => &[200],
+            Verb::Update | Verb::Patch => &[200, 201],
+            Verb::Delete => &[200, 202],
+            _ => &[200],
+        };
+        let collection = match verb {
+            Verb::DeleteCollection => "Collection",
+            _ => "",
+        };
+        let list = match verb {
+            Verb::WatchList => "List",
+            _ => "",
+        };
+        let everywhere = match place {
+            Place::Own => "",
+            Place::Everywhere => "ForAllNamespaces",
+        };
+        let resource = self.storage.resource();
+        let named = self.naming.of_kind(prefix, collection, place == Place::Own);
+        let subresource = self.storage.subresource().unwrap_or_default();
+        let of_part = naming::capitalized(subresource);
+        Operation {
+            method,
+            id: format!("{named}{of_part}{list}{everywhere}"),
+            tag: self.naming.tag.clone(),
+            action: Some(action),
+            description: description(verb, &resource.kind, subresource),
+            parameters: self.parameters(has_name, place, query),
+            consumes: self.consumes(verb),
+            body: self.body(verb),
+            produces: self.produces(verb),
+            codes,
+            answer: Answer::Schema(self.answer(verb)),
+            kind: Some(self.storage.response_kind().group_version_kind()),
+        }
+    }
+
+    /// The paths of a connection: that of the subresource, and those below it if there are any.
+    fn connect(&self, connecter: &'d dyn Connecter, template: &str, paths: &mut Paths<'d>) {
+        let options = connecter.options();
+        let query = options.map(parameters::of_connection).unwrap_or_default();
+        for method in connecter.methods() {
+            let operation = |path| self.connection(method, query.iter().cloned().chain(path));
+            let own = paths.entry(template.to_owned()).or_default();
+            own.push(operation(None));
+            if connecter.takes_paths() {
+                let mut below = operation(Some(parameters::PATH));
+                below.id.push_str("WithPath");
+                let template = format!("{template}/{{path}}");
+                paths.entry(template).or_default().push(below);
+            }
+        }
+    }
+
+    fn connection(&self, method: &Method, query: impl Iterator<Item = Parameter>) -> Operation<'d> {
+        let storage = self.storage;
+        let (resource, kind) = (storage.resource(), storage.response_kind());
+        let subresource = storage.subresource().unwrap_or_default();
+        let of_part = naming::capitalized(subresource);
+        // What answers with a part of the object itself is no connection to clients.
+        let is_read = resource.kind == kind.kind;
+        let (prefix, verb_of_id) = match is_read {
+            true => ("read", String::new()),
+            false => (
+                "connect",
+                naming::capitalized(&method.as_str().to_lowercase()),
+            ),
+        };
+        let (produces, pretty) = match is_read {
+            true => {
+                let names = ["text/plain"].into_iter().chain(self.names());
+                (names.collect(), Some(parameters::PRETTY))
+            }
+            false => (vec![ANY], None),
+        };
+        let named = self.naming.of_kind(prefix, &verb_of_id, true);
+        Operation {
+            method: naming::method(method),
+            id: format!("{named}{of_part}"),
+            tag: self.naming.tag.clone(),
+            action: Some(if is_read { "get" } else { "connect" }),
+            description: match is_read {
+                true => description(Verb::Get, &resource.kind, subresource),
+                false => format!(
+                    "connect {method} requests to {subresource} of {}",
+                    resource.kind
+                ),
+            },
+            parameters: self.parameters(true, Place::Own, query.chain(pretty)),
+            consumes: vec![ANY],
+            body: None,
+            produces,
+            codes: &[200],
+            answer: Answer::Text,
+            kind: Some(kind.group_version_kind()),
+        }
+    }
+}
+
+/// Any media type.
+const ANY: &str = "*/*";
 
 /// What an operation does, in the words of kube-apiserver.
 fn description(verb: Verb, kind: &str, subresource: &str) -> String {
@@ -329,16 +466,25 @@ fn description(verb: Verb, kind: &str, subresource: &str) -> String {
         "" => format!("the specified {kind}"),
         _ => format!("{subresource} of the specified {kind}"),
     };
+    let article = article(kind);
     match verb {
         Verb::Get => format!("read {specified}"),
         Verb::Update => format!("replace {specified}"),
         Verb::Patch => format!("partially update {specified}"),
-        Verb::Create if subresource.is_empty() => format!("create {}{kind}", article(kind)),
-        Verb::Create => format!("create {subresource} of {}{kind}", article(kind)),
-        Verb::Delete => format!("delete {}{kind}", article(kind)),
+        Verb::Create if subresource.is_empty() => format!("create {article}{kind}"),
+        Verb::Create => format!("create {subresource} of {article}{kind}"),
+        Verb::Delete => format!("delete {article}{kind}"),
         Verb::DeleteCollection => format!("delete collection of {kind}"),
         Verb::List => format!("list or watch objects of kind {kind}"),
-        Verb::Connect | Verb::Watch => String::new(),
+        Verb::WatchList => format!(
+            "watch individual changes to a list of {kind}. deprecated: use the 'watch' parameter \
+             with a list operation instead."
+        ),
+        Verb::Watch => format!(
+            "watch changes to an object of kind {kind}. deprecated: use the 'watch' parameter \
+             with a list operation instead, filtered to a single item with the 'fieldSelector' \
+             parameter."
+        ),
     }
 }
 

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use descriptions::Descriptions;
 use serde_json::{Value, json};
 
+use super::versions;
 use crate::api::group_version_kind::GroupVersionKind;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::types::TYPES;
-use crate::schema::{Description, Names, OpenApiVersion, Part, Schema, StructId};
+use crate::schema::{Description, Names, OpenApiVersion, Part, Schema, Struct, StructId};
 
 /// How documents of a format refer to their schemas.
 #[derive(Clone, Copy)]
@@ -45,6 +46,30 @@ pub(super) struct Words<'t> {
     pub references: References,
     /// What is said of types.
     pub descriptions: &'t Descriptions<'t>,
+    /// The versions that the document is about.
+    pub versions: Versions<'t>,
+}
+
+/// The versions that a document is about. Some types are kinds of all of them.
+#[derive(Clone, Copy)]
+pub(super) enum Versions<'t> {
+    /// All that Kubernetes knows, whether they are served or not.
+    All,
+    /// A single one, by group and version.
+    One(&'t str, &'t str),
+}
+
+impl<'t> Versions<'t> {
+    /// The kinds of this name.
+    fn kinds(self, kind: &str) -> Value {
+        let all: Vec<(&str, &str)> = match self {
+            Versions::All => versions::ALL.to_vec(),
+            Versions::One("", version) => vec![("", version)],
+            Versions::One(group, version) => vec![("", "v1"), (group, version)],
+        };
+        let kind = |(group, version)| json!({"group": group, "version": version, "kind": kind});
+        all.into_iter().map(kind).collect()
+    }
 }
 
 impl Names for Words<'_> {
@@ -122,7 +147,7 @@ pub(super) fn schema_name(package: &str, name: &str) -> String {
         "apiregistration.v1" => "io.k8s.kube-aggregator.pkg.apis",
         "resource" => "io.k8s.apimachinery.pkg.api",
         "intstr" => "io.k8s.apimachinery.pkg.util",
-        "runtime" => "io.k8s.apimachinery.pkg",
+        "runtime" | "version" => "io.k8s.apimachinery.pkg",
         _ => "io.k8s.api",
     };
     format!("{place}.{package}.{name}")
@@ -135,18 +160,13 @@ pub(super) fn name(definition: &ResourceDefinition) -> String {
     {
         return schema_name(&of.package, &of.name);
     }
-    let group = match definition.group.as_str() {
-        "" => "core",
-        group => group.split('.').next().unwrap_or(group),
-    };
-    format!(
-        "io.k8s.api.{group}.{}.{}",
-        definition.version, definition.kind
-    )
+    let mut parts: Vec<&str> = definition.group.rsplit('.').collect();
+    parts.extend([&*definition.version, &definition.kind]);
+    parts.join(".")
 }
 
 /// The name of the schema of lists of a kind.
-pub(super) fn list_name(definition: &ResourceDefinition) -> String {
+fn list_name(definition: &ResourceDefinition) -> String {
     format!("{}List", name(definition))
 }
 
@@ -155,13 +175,36 @@ pub(super) fn meta_name(kind: &str) -> String {
     schema_name("meta.v1", kind)
 }
 
-/// The kinds that operations name beside those of resources.
-const META_KINDS: [&str; 2] = ["DeleteOptions", "Status"];
+/// What operations refer to.
+#[derive(Clone, Copy)]
+pub(super) enum Root<'d> {
+    /// A kind.
+    Kind(&'d ResourceDefinition),
+    /// Its lists.
+    List(&'d ResourceDefinition),
+    /// A type of `meta.v1`.
+    Meta(&'static str),
+    /// What `/version` answers.
+    Version,
+}
+
+impl Root<'_> {
+    /// The name of its schema.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Root::Kind(definition) => name(definition),
+            Root::List(definition) => list_name(definition),
+            Root::Meta(kind) => meta_name(kind),
+            Root::Version => schema_name("version", "Info"),
+        }
+    }
+}
 
 /// The types that kinds without a known type consist of.
 const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
 /// What a schema is made of.
+#[derive(Clone, Copy)]
 pub(super) enum Source<'d> {
     /// A type and where it is from.
     Type(&'d Schema, Part<'d>),
@@ -169,57 +212,133 @@ pub(super) enum Source<'d> {
     Unknown(&'d ResourceDefinition),
     /// Its lists.
     UnknownList(&'d ResourceDefinition),
+    /// What `/version` answers.
+    Version,
 }
 
 impl Source<'_> {
     /// The schema, which has this name.
     pub(super) fn schema(&self, name: &str, words: &Words<'_>) -> Value {
         match self {
-            Source::Type(schema, part) => schema.openapi(name, *part, words),
+            Source::Type(schema, part) => {
+                let mut written = schema.openapi(name, *part, words);
+                if let Part::Struct(of) = part
+                    && is_of_all_versions(of)
+                {
+                    written["x-kubernetes-group-version-kind"] = words.versions.kinds(&of.name);
+                }
+                written
+            }
             Source::Unknown(definition) => unknown(definition, words.references),
             Source::UnknownList(definition) => unknown_list(definition, words.references),
+            Source::Version => version(words),
         }
+    }
+
+    /// Whether the schema is another one in each document.
+    pub(super) fn depends_on_document(&self) -> bool {
+        matches!(self, Source::Type(_, Part::Struct(of)) if is_of_all_versions(of))
     }
 }
 
-/// What documents about these resources need schemas of, by their names.
+/// Whether a type is a kind of every version.
+fn is_of_all_versions(of: &Struct) -> bool {
+    of.package == "meta.v1" && matches!(&*of.name, "DeleteOptions" | "WatchEvent")
+}
+
+/// What documents need schemas of in which operations refer to these, by their names.
 pub(super) fn all<'d>(
-    definitions: &[&'d ResourceDefinition],
+    roots: impl Iterator<Item = Root<'d>>,
     words: &Words<'_>,
 ) -> BTreeMap<String, Source<'d>> {
     let mut sources = BTreeMap::new();
     let mut add = |schema: &'d Schema, id| {
         schema.add_parts(id, words, &mut sources, |part| Source::Type(schema, part));
     };
-    let meta_kinds = META_KINDS.iter().chain(&META_PARTS);
-    for id in meta_kinds.filter_map(|kind| TYPES.find(&format!("meta.v1.{kind}"))) {
-        add(&TYPES, id);
-    }
-    for definition in definitions {
-        if let Some((schema, id)) = known(definition) {
-            let list = definition.object_type.list();
-            list.into_iter().chain([id]).for_each(|id| add(schema, id));
-        }
-        for part in &definition.subresources {
-            if let Some((schema, id)) = known(part.kind(definition)) {
-                add(schema, id);
+    let mut others: Vec<(Root<'d>, Source<'d>)> = Vec::new();
+    for root in roots {
+        let found = match root {
+            Root::Kind(definition) => known(definition),
+            Root::List(definition) => known(definition).and_then(|(schema, _)| {
+                let list = definition.object_type.list();
+                list.map(|id| (schema, id))
+            }),
+            Root::Meta(kind) => TYPES
+                .find(&format!("meta.v1.{kind}"))
+                .map(|id| (&*TYPES, id)),
+            Root::Version => None,
+        };
+        match (found, root) {
+            (Some((schema, id)), _) => add(schema, id),
+            (None, Root::Kind(definition)) => others.push((root, Source::Unknown(definition))),
+            (None, Root::List(definition)) => {
+                others.push((root, Source::UnknownList(definition)));
             }
+            (None, Root::Version) => others.push((root, Source::Version)),
+            (None, Root::Meta(_)) => {}
         }
     }
-    for definition in definitions
-        .iter()
-        .filter(|definition| known(definition).is_none())
-    {
-        sources.insert(list_name(definition), Source::UnknownList(definition));
-        sources.insert(name(definition), Source::Unknown(definition));
+    if others.iter().any(|(root, _)| matches!(root, Root::Kind(_))) {
+        let parts = META_PARTS.map(|kind| TYPES.find(&format!("meta.v1.{kind}")));
+        parts.into_iter().flatten().for_each(|id| add(&TYPES, id));
     }
+    let others = others.into_iter();
+    sources.extend(others.map(|(root, source)| (root.name(), source)));
     sources
+}
+
+/// Whether Kubernetes has written the type of a kind.
+pub(super) fn is_typed(definition: &ResourceDefinition) -> bool {
+    known(definition).is_some()
 }
 
 /// The type of a kind, unless it has any members.
 fn known(definition: &ResourceDefinition) -> Option<(&'static Schema, StructId)> {
     let (schema, id) = definition.object_type.found()?;
     (!schema.get(id)?.is_open).then_some((schema, id))
+}
+
+/// The texts that `/version` answers, and whether they are always there.
+const VERSION: [(&str, bool); 13] = [
+    ("major", true),
+    ("minor", true),
+    ("emulationMajor", false),
+    ("emulationMinor", false),
+    ("minCompatibilityMajor", false),
+    ("minCompatibilityMinor", false),
+    ("gitVersion", true),
+    ("gitCommit", true),
+    ("gitTreeState", true),
+    ("buildDate", true),
+    ("goVersion", true),
+    ("compiler", true),
+    ("platform", true),
+];
+
+/// The schema of what `/version` answers.
+fn version(words: &Words<'_>) -> Value {
+    let description = words.description(&Root::Version.name());
+    let field = |(name, is_required): (&str, bool)| {
+        let mut schema = json!({"type": "string"});
+        if is_required && words.version() == OpenApiVersion::V3 {
+            schema["default"] = "".into();
+        }
+        if let Some(text) = description.of_field(name) {
+            schema["description"] = text.into();
+        }
+        (name.to_owned(), schema)
+    };
+    let required = VERSION.iter().filter(|(_, is_required)| *is_required);
+    let required: Vec<&str> = required.map(|(name, _)| *name).collect();
+    let mut schema = json!({
+        "type": "object",
+        "required": required,
+        "properties": Value::Object(VERSION.map(field).into_iter().collect()),
+    });
+    if let Some(text) = description.of_type() {
+        schema["description"] = text.into();
+    }
+    schema
 }
 
 /// The schema of a kind of which little is known.

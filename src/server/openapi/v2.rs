@@ -1,120 +1,191 @@
 //! Swagger 2.0 (API-39).
 
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE;
 use descriptions::Descriptions;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::operations::{self, Operation, Parameter, Path};
-use super::schemas::{self, References, Words};
-use super::writing::Object;
-use crate::api::resource::ResourceDefinition;
-use crate::server::encoding::MediaTypeRef;
+use super::operations::{self, Answer, Operation, Path};
+use super::parameters::Parameter;
+use super::schemas::{self, References, Root, Versions, Words};
+use super::writing::{self, Object};
 
 const REFERENCES: References = References {
     place: "#/definitions/",
     wraps: false,
 };
 
+/// How many characters of a hash tell parameters of one name from each other.
+const HASH_CHARACTERS: usize = 8;
+
 /// The schemas of the document are written with these.
 pub(super) fn words<'t>(descriptions: &'t Descriptions<'t>) -> Words<'t> {
     Words {
         references: REFERENCES,
         descriptions,
+        versions: Versions::All,
     }
 }
 
-/// The members of the document beside its paths and definitions.
+/// The members of the document beside its paths, definitions and parameters.
 pub(super) fn rest() -> Value {
     json!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "v1.36.0"},
-        "securityDefinitions": {
-            "BearerToken": {
-                "type": "apiKey",
-                "name": "authorization",
-                "in": "header",
-                "description": "A bearer token.",
-            },
-        },
+        "info": writing::info(),
+        "securityDefinitions": {"BearerToken": writing::bearer_token()},
         "security": [{"BearerToken": []}],
     })
 }
 
-/// A path of the document.
-pub(super) fn item(path: &Path<'_>) -> Value {
-    operations::item(path, parameter, written)
-}
-
-/// The document about all resources.
-pub(super) fn document(
-    definitions: &[&ResourceDefinition],
-    descriptions: &Descriptions<'_>,
-) -> Vec<u8> {
+/// The document about these paths.
+pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions<'_>) -> Vec<u8> {
     let words = words(descriptions);
+    let mut parameters = Parameters::new(&words);
     let mut document = Vec::new();
     Object::write(&mut document, |document| {
         for (name, value) in rest().as_object().into_iter().flatten() {
             document.value(name, value);
         }
-        document.object("paths", |paths| {
-            for (template, path) in operations::paths(definitions) {
-                paths.value(&template, &item(&path));
+        document.object("paths", |members| {
+            for path in paths {
+                members.value(&path.template, &parameters.item(path));
             }
         });
-        document.object("definitions", |schemas| {
-            for (name, source) in schemas::all(definitions, &words) {
-                schemas.value(&name, &source.schema(&name, &words));
+        document.object("definitions", |definitions| {
+            for (name, source) in schemas::all(operations::roots(paths).copied(), &words) {
+                definitions.value(&name, &source.schema(&name, &words));
+            }
+        });
+        document.object("parameters", |members| {
+            for (name, parameter) in &parameters.shared {
+                members.value(name, parameter);
             }
         });
     });
     document
 }
 
-fn parameter(parameter: &Parameter) -> Value {
-    let mut written = json!({
-        "name": parameter.name,
-        "in": if parameter.in_path { "path" } else { "query" },
-        "type": parameter.kind,
-        "uniqueItems": true,
-        "description": parameter.description,
-    });
-    if parameter.in_path {
-        written["required"] = true.into();
-    }
-    written
+/// The parameters that paths and operations share, which stand at one place of the document.
+pub(super) struct Parameters<'w> {
+    words: &'w Words<'w>,
+    /// By their names there.
+    pub shared: BTreeMap<String, Value>,
+    /// The names there.
+    names: BTreeMap<Parameter, String>,
 }
 
-fn written(operation: &Operation<'_>) -> Value {
-    let mut parameters: Vec<Value> = operation.parameters.iter().map(parameter).collect();
-    let mut consumes: &[&str] = &["*/*"];
-    if let Some((media_types, schema)) = &operation.body {
-        consumes = media_types;
-        let schema = schema.as_ref().map_or_else(
-            || json!({"type": "object", "description": "A patch."}),
-            |name| REFERENCES.to(name),
-        );
-        parameters.insert(
-            0,
-            json!({
-                "name": "body",
-                "in": "body",
-                "required": operation.method != "delete",
-                "schema": schema,
-            }),
-        );
+impl<'w> Parameters<'w> {
+    pub(super) fn new(words: &'w Words<'w>) -> Parameters<'w> {
+        Parameters {
+            words,
+            shared: BTreeMap::new(),
+            names: BTreeMap::new(),
+        }
     }
-    let (code, answer) = &operation.answers;
-    json!({
+
+    /// A path of the document.
+    pub(super) fn item(&mut self, path: &Path<'_>) -> Value {
+        let bodies: BTreeMap<&str, Value> = path
+            .operations
+            .iter()
+            .filter_map(|operation| Some((operation.method, self.body(operation)?)))
+            .collect();
+        operations::item(
+            path,
+            |parameter| self.parameter(parameter),
+            |operation, mut parameters| {
+                if let Some(body) = bodies.get(operation.method) {
+                    parameters.insert(0, body.clone());
+                }
+                written(operation, parameters)
+            },
+        )
+    }
+
+    /// A parameter, or a reference to it. kubectl looks for some beside the operation itself, and
+    /// what only paths of one kind have is not shared.
+    fn parameter(&mut self, parameter: &Parameter) -> Value {
+        if matches!(&*parameter.name, "dryRun" | "fieldValidation" | "name") {
+            return self.in_full(parameter);
+        }
+        let name = match self.names.get(parameter) {
+            Some(name) => name.clone(),
+            None => {
+                let name = self.share(&parameter.name, self.in_full(parameter));
+                self.names.insert(parameter.clone(), name.clone());
+                name
+            }
+        };
+        reference(&name)
+    }
+
+    fn in_full(&self, parameter: &Parameter) -> Value {
+        let mut written = json!({
+            "name": parameter.name,
+            "in": parameter.place_name(),
+            "type": parameter.kind,
+            "uniqueItems": true,
+            "description": parameter.description(self.words.descriptions),
+        });
+        if parameter.is_required() {
+            written["required"] = true.into();
+        }
+        written
+    }
+
+    /// The body of an operation. Those of patches and deletions are shared.
+    fn body(&mut self, operation: &Operation<'_>) -> Option<Value> {
+        let body = operation.body.as_ref()?;
+        let mut written = json!({
+            "name": "body",
+            "in": "body",
+            "schema": REFERENCES.to(&body.schema.name()),
+        });
+        if body.is_required {
+            written["required"] = true.into();
+        }
+        Some(match body.schema {
+            Root::Meta(_) => reference(&self.share("body", written)),
+            _ => written,
+        })
+    }
+
+    fn share(&mut self, name: &str, written: Value) -> String {
+        let hash = URL_SAFE.encode(Sha256::digest(written.to_string()));
+        let hash = hash.get(..HASH_CHARACTERS).unwrap_or_default();
+        let name = format!("{name}-{hash}");
+        self.shared.entry(name.clone()).or_insert(written);
+        name
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/parameters/{name}")})
+}
+
+fn written(operation: &Operation<'_>, parameters: Vec<Value>) -> Value {
+    let schema = match &operation.answer {
+        Answer::Schema(root) => REFERENCES.to(&root.name()),
+        Answer::Text => json!({"type": "string"}),
+    };
+    let answer = |code: u16| {
+        let answer = json!({"description": operations::reason(code), "schema": schema});
+        (code.to_string(), answer)
+    };
+    let codes = operation.codes.iter();
+    let mut written = json!({
         "operationId": operation.id,
         "description": operation.description,
-        "consumes": consumes,
-        "produces": MediaTypeRef::names().collect::<Vec<_>>(),
+        "tags": [operation.tag],
+        "consumes": operation.consumes,
+        "produces": operation.produces,
         "schemes": ["https"],
-        "parameters": parameters,
-        "responses": {
-            code.to_string(): {"description": "It was done.", "schema": REFERENCES.to(answer)},
-            "401": {"description": "The credentials are wrong."},
-        },
-        "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": operation.kind.group_version_kind(),
-    })
+        "responses": Value::Object(codes.map(|code| answer(*code)).collect()),
+    });
+    written["responses"]["401"] = json!({"description": operations::reason(401)});
+    writing::extend(&mut written, operation, parameters);
+    written
 }

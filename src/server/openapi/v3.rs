@@ -1,128 +1,151 @@
-//! OpenAPI 3.0, with one document per group version (API-41).
+//! OpenAPI 3.0: a document for each group version, and some for what is about none (API-41).
 
 use std::collections::HashMap;
 
 use descriptions::Descriptions;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::operations::{self, Operation, Parameter};
-use super::schemas::{self, References, Words};
+use super::operations::{self, Answer, Operation, Path};
+use super::parameters::Parameter;
+use super::schemas::{self, References, Versions, Words};
 use super::writing::{self, Object};
-use crate::api::resource::ResourceDefinition;
-use crate::server::encoding::MediaTypeRef;
 
 const REFERENCES: References = References {
     place: "#/components/schemas/",
     wraps: true,
 };
 
+/// The schemas of a document are written with these.
+pub(super) fn words<'t>(descriptions: &'t Descriptions<'t>, versions: Versions<'t>) -> Words<'t> {
+    Words {
+        references: REFERENCES,
+        descriptions,
+        versions,
+    }
+}
+
+/// The members of a document beside its paths and components.
+pub(super) fn rest() -> Value {
+    json!({"openapi": "3.0.0", "info": writing::info()})
+}
+
+/// How clients say who they are.
+pub(super) fn security() -> Value {
+    json!({"BearerToken": writing::bearer_token()})
+}
+
 /// Writes documents. Most schemas are in several of them, and are made once.
 pub(super) struct Writer<'t> {
-    words: Words<'t>,
+    descriptions: &'t Descriptions<'t>,
     /// The JSON of schemas, by their names.
     schemas: HashMap<String, Vec<u8>>,
 }
 
 impl<'t> Writer<'t> {
     pub(super) fn new(descriptions: &'t Descriptions<'t>) -> Writer<'t> {
-        let words = Words {
-            references: REFERENCES,
-            descriptions,
-        };
         Writer {
-            words,
+            descriptions,
             schemas: HashMap::new(),
         }
     }
 
-    /// The document about the resources of one group version.
-    pub(super) fn document(&mut self, definitions: &[&ResourceDefinition]) -> Vec<u8> {
+    /// The document about these paths.
+    pub(super) fn document(&mut self, paths: &[Path<'_>], versions: Versions<'_>) -> Vec<u8> {
+        let words = words(self.descriptions, versions);
         let mut document = Vec::new();
         Object::write(&mut document, |document| {
-            document.value("openapi", &"3.0.0".into());
-            document.value(
-                "info",
-                &json!({"title": "Kubernetes", "version": "v1.36.0"}),
-            );
-            document.object("paths", |paths| {
-                for (template, path) in operations::paths(definitions) {
-                    let item = operations::item(&path, parameter, written);
-                    paths.value(&template, &item);
+            for (name, value) in rest().as_object().into_iter().flatten() {
+                document.value(name, value);
+            }
+            document.object("paths", |members| {
+                for path in paths {
+                    members.value(&path.template, &item(path, &words));
                 }
             });
             document.object("components", |components| {
-                components.object("schemas", |schemas| self.schemas(definitions, schemas));
+                components.object("schemas", |members| {
+                    write_schemas(&mut self.schemas, paths, &words, members);
+                });
                 components.value("securitySchemes", &security());
             });
         });
         document
     }
+}
 
-    fn schemas(&mut self, definitions: &[&ResourceDefinition], schemas: &mut Object<'_>) {
-        for (name, source) in schemas::all(definitions, &self.words) {
-            let text = self.schemas.entry(name.clone()).or_insert_with(|| {
-                let mut text = Vec::new();
-                writing::json(&mut text, &source.schema(&name, &self.words));
-                text
-            });
-            schemas.text(&name, text);
+fn write_schemas(
+    known: &mut HashMap<String, Vec<u8>>,
+    paths: &[Path<'_>],
+    words: &Words<'_>,
+    members: &mut Object<'_>,
+) {
+    for (name, source) in schemas::all(operations::roots(paths).copied(), words) {
+        let make = || {
+            let mut text = Vec::new();
+            writing::write_json(&mut text, &source.schema(&name, words));
+            text
+        };
+        if source.depends_on_document() {
+            members.text(&name, &make());
+            continue;
         }
+        let text = known.entry(name.clone()).or_insert_with(make);
+        members.text(&name, text);
     }
 }
 
-fn security() -> Value {
-    json!({
-        "BearerToken": {
-            "type": "apiKey",
-            "name": "authorization",
-            "in": "header",
-            "description": "A bearer token.",
-        },
-    })
+/// A path of a document.
+pub(super) fn item(path: &Path<'_>, words: &Words<'_>) -> Value {
+    let parameter = |parameter: &Parameter| {
+        let mut written = json!({
+            "name": parameter.name,
+            "in": parameter.place_name(),
+            "description": parameter.description(words.descriptions),
+            "schema": {"type": parameter.kind, "uniqueItems": true},
+        });
+        if parameter.is_required() {
+            written["required"] = true.into();
+        }
+        written
+    };
+    operations::item(path, parameter, written)
 }
 
-fn parameter(parameter: &Parameter) -> Value {
-    let mut written = json!({
-        "name": parameter.name,
-        "in": if parameter.in_path { "path" } else { "query" },
-        "description": parameter.description,
-        "schema": {"type": parameter.kind, "uniqueItems": true},
-    });
-    if parameter.in_path {
-        written["required"] = true.into();
-    }
-    written
-}
-
-fn content(media_types: impl Iterator<Item = &'static str>, schema: &Value) -> Value {
-    let entries = media_types.map(|media_type| (media_type.to_owned(), json!({"schema": schema})));
+fn content(media_types: &[&'static str], schema: &Value) -> Value {
+    let entries = media_types.iter();
+    let entries = entries.map(|name| ((*name).to_owned(), json!({"schema": schema})));
     Value::Object(entries.collect())
 }
 
-fn written(operation: &Operation<'_>) -> Value {
-    let (code, answer) = &operation.answers;
+fn written(operation: &Operation<'_>, parameters: Vec<Value>) -> Value {
+    let schema = match &operation.answer {
+        Answer::Schema(root) => REFERENCES.to(&root.name()),
+        Answer::Text => json!({"type": "string"}),
+    };
+    let mut responses = Map::new();
+    for code in operation.codes {
+        let answer = json!({
+            "description": operations::reason(*code),
+            "content": content(&operation.produces, &schema),
+        });
+        responses.insert(code.to_string(), answer);
+    }
+    let unauthorized = json!({"description": operations::reason(401)});
+    responses.insert("401".to_owned(), unauthorized);
     let mut written = json!({
         "operationId": operation.id,
         "description": operation.description,
-        "parameters": operation.parameters.iter().map(parameter).collect::<Vec<_>>(),
-        "responses": {
-            code.to_string(): {
-                "description": "It was done.",
-                "content": content(MediaTypeRef::names(), &REFERENCES.to(answer)),
-            },
-            "401": {"description": "The credentials are wrong."},
-        },
-        "x-kubernetes-action": operation.action,
-        "x-kubernetes-group-version-kind": operation.kind.group_version_kind(),
+        "tags": [operation.tag],
+        "responses": responses,
     });
-    if let Some((media_types, schema)) = &operation.body {
-        let schema = schema
-            .as_ref()
-            .map_or_else(|| json!({"type": "object"}), |name| REFERENCES.to(name));
-        written["requestBody"] = json!({
-            "content": content(media_types.iter().copied(), &schema),
-            "required": operation.method != "delete",
-        });
+    if let Some(body) = &operation.body {
+        let schema = REFERENCES.to(&body.schema.name());
+        let content = content(&operation.consumes, &schema);
+        written["requestBody"] = json!({"content": content});
+        if body.is_required {
+            written["requestBody"]["required"] = true.into();
+        }
     }
+    writing::extend(&mut written, operation, parameters);
     written
 }

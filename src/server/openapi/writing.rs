@@ -1,7 +1,9 @@
 //! JSON of large documents, written member by member. A tree of a whole document would take many
-//! times the memory of its text.
+//! times the memory of its text. What both formats have in common is here, too.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::operations::Operation;
 
 /// A JSON object that is being written.
 pub(super) struct Object<'o> {
@@ -24,7 +26,7 @@ impl Object<'_> {
     /// Adds a member.
     pub(super) fn value(&mut self, name: &str, value: &Value) {
         let out = self.member(name);
-        json(out, value);
+        write_json(out, value);
     }
 
     /// Adds a member whose JSON is known.
@@ -41,14 +43,42 @@ impl Object<'_> {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');
         }
-        json(self.out, &Value::from(name));
+        write_json(self.out, &Value::from(name));
         self.out.push(b':');
         self.out
     }
 }
 
 /// Appends the JSON of a value.
-pub(super) fn json(out: &mut Vec<u8>, value: &Value) {
+pub(super) fn write_json(out: &mut Vec<u8>, value: &Value) {
     // A tree always has a form in JSON, and writing into memory can't fail.
     let _ = serde_json::to_writer(out, value);
+}
+
+/// What documents say of the API.
+pub(super) fn info() -> Value {
+    json!({"title": "Kubernetes", "version": "1.36"})
+}
+
+/// How clients say who they are.
+pub(super) fn bearer_token() -> Value {
+    json!({
+        "type": "apiKey",
+        "name": "authorization",
+        "in": "header",
+        "description": "Bearer Token authentication",
+    })
+}
+
+/// Adds to an operation what both formats write in the same way.
+pub(super) fn extend(written: &mut Value, operation: &Operation<'_>, parameters: Vec<Value>) {
+    if !parameters.is_empty() {
+        written["parameters"] = parameters.into();
+    }
+    if let Some(action) = operation.action {
+        written["x-kubernetes-action"] = action.into();
+    }
+    if let Some(kind) = &operation.kind {
+        written["x-kubernetes-group-version-kind"] = json!(kind);
+    }
 }

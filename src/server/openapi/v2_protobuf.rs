@@ -2,87 +2,14 @@
 //! prefer (API-39). It packs only what [`super::v2`] writes.
 
 use descriptions::Descriptions;
-use prost::encoding::{self, WireType, encode_key, encode_varint};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{operations, schemas, v2};
-use crate::api::resource::ResourceDefinition;
+use super::message::{Message, any, items, within};
+use super::operations::{self, Path};
+use super::{schemas, v2};
 
-/// A message that is being written.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        encode_key(field, WireType::LengthDelimited, &mut self.0);
-        encode_varint(bytes.len() as u64, &mut self.0);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u32, message: Message) {
-        self.bytes(field, &message.0);
-    }
-
-    fn text(&mut self, field: u32, value: Option<&Value>) {
-        if let Some(text) = value.and_then(Value::as_str) {
-            self.bytes(field, text.as_bytes());
-        }
-    }
-
-    fn texts(&mut self, field: u32, value: Option<&Value>) {
-        for text in items(value) {
-            self.text(field, Some(text));
-        }
-    }
-
-    fn boolean(&mut self, field: u32, value: Option<&Value>) {
-        if value.and_then(Value::as_bool) == Some(true) {
-            encoding::bool::encode(field, &true, &mut self.0);
-        }
-    }
-
-    /// Writes each member as a message with its name and the result of `pack` for its value.
-    fn named(&mut self, field: u32, members: Option<&Value>, pack: impl Fn(&Value) -> Message) {
-        for (name, value) in members.and_then(Value::as_object).into_iter().flatten() {
-            self.entry(field, name, pack(value));
-        }
-    }
-
-    /// Writes a message with a name.
-    fn entry(&mut self, field: u32, name: &str, message: Message) {
-        let mut named = Message::default();
-        named.bytes(1, name.as_bytes());
-        named.message(2, message);
-        self.message(field, named);
-    }
-
-    /// Writes members whose names begin with `x-` as YAML.
-    fn extensions(&mut self, field: u32, members: &Value) {
-        let members = members.as_object().into_iter().flatten();
-        let extensions: Map<String, Value> = members
-            .filter(|(name, _)| name.starts_with("x-"))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        self.named(field, Some(&Value::Object(extensions)), any);
-    }
-}
-
-fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
-    value.and_then(Value::as_array).into_iter().flatten()
-}
-
-/// A message with `message` as its only field.
-fn within(field: u32, message: Message) -> Message {
-    let mut outer = Message::default();
-    outer.message(field, message);
-    outer
-}
-
-/// The v2 document about all resources.
-pub(super) fn document(
-    definitions: &[&ResourceDefinition],
-    descriptions: &Descriptions<'_>,
-) -> Vec<u8> {
+/// The document about these paths.
+pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions<'_>) -> Vec<u8> {
     let words = v2::words(descriptions);
     let rest = v2::rest();
     let mut packed = Message::default();
@@ -93,16 +20,22 @@ pub(super) fn document(
         info.text(2, given.get("version"));
         packed.message(2, info);
     }
-    let mut paths = Message::default();
-    for (template, of) in operations::paths(definitions) {
-        paths.entry(2, &template, path(&v2::item(&of)));
+    let mut parameters = v2::Parameters::new(&words);
+    let mut all = Message::default();
+    for of in paths {
+        all.entry(2, &of.template, path(&parameters.item(of)));
     }
-    packed.message(8, paths);
+    packed.message(8, all);
     let mut types = Message::default();
-    for (name, source) in schemas::all(definitions, &words) {
+    for (name, source) in schemas::all(operations::roots(paths).copied(), &words) {
         types.entry(1, &name, schema(&source.schema(&name, &words)));
     }
     packed.message(9, types);
+    let mut shared = Message::default();
+    for (name, given) in &parameters.shared {
+        shared.entry(1, name, parameter(given));
+    }
+    packed.message(10, shared);
     for given in items(rest.get("security")) {
         let mut requirement = Message::default();
         requirement.named(1, Some(given), |_| Message::default());
@@ -112,12 +45,6 @@ pub(super) fn document(
     security.named(1, rest.get("securityDefinitions"), api_key);
     packed.message(13, security);
     packed.0
-}
-
-fn any(value: &Value) -> Message {
-    let mut any = Message::default();
-    any.bytes(2, format!("{value}\n").as_bytes());
-    any
 }
 
 fn api_key(given: &Value) -> Message {
@@ -136,6 +63,8 @@ fn path(given: &Value) -> Message {
         (3, "put"),
         (4, "post"),
         (5, "delete"),
+        (6, "options"),
+        (7, "head"),
         (8, "patch"),
     ] {
         if let Some(given) = given.get(method) {
@@ -143,19 +72,20 @@ fn path(given: &Value) -> Message {
         }
     }
     for given in items(given.get("parameters")) {
-        item.message(9, parameter(given));
+        item.message(9, parameter_or_reference(given));
     }
     item
 }
 
 fn operation(given: &Value) -> Message {
     let mut operation = Message::default();
+    operation.texts(1, given.get("tags"));
     operation.text(3, given.get("description"));
     operation.text(5, given.get("operationId"));
     operation.texts(6, given.get("produces"));
     operation.texts(7, given.get("consumes"));
     for given in items(given.get("parameters")) {
-        operation.message(8, parameter(given));
+        operation.message(8, parameter_or_reference(given));
     }
     let mut responses = Message::default();
     responses.named(1, given.get("responses"), |given| {
@@ -176,15 +106,25 @@ fn response(given: &Value) -> Message {
     response
 }
 
-/// A `ParametersItem` that holds a `Parameter`.
+/// A `ParametersItem`.
+fn parameter_or_reference(given: &Value) -> Message {
+    let reference = given.get("$ref");
+    if reference.is_none() {
+        return within(1, parameter(given));
+    }
+    let mut message = Message::default();
+    message.text(1, reference);
+    within(2, message)
+}
+
+/// A `Parameter`.
 fn parameter(given: &Value) -> Message {
     let place = given.get("in").and_then(Value::as_str).unwrap_or_default();
-    let parameter = match place {
+    match place {
         "body" => within(1, body_parameter(given)),
         "query" => within(2, within(3, query_parameter(given))),
         _ => within(2, within(4, path_parameter(given))),
-    };
-    within(1, parameter)
+    }
 }
 
 fn body_parameter(given: &Value) -> Message {

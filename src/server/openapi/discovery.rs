@@ -1,0 +1,96 @@
+//! Paths that are not about resources: discovery and the version (API-22 to API-24, API-38).
+
+use super::naming;
+use super::operations::{self, Answer, Operation, Path};
+use super::schemas::Root;
+use crate::server::encoding::{JSON, MediaTypeRef};
+
+/// A path that answers a document.
+struct Described {
+    template: String,
+    id: String,
+    tag: String,
+    description: &'static str,
+    answer: Root<'static>,
+}
+
+/// `/api/`: the versions of the core group.
+pub(super) fn core_versions() -> Path<'static> {
+    path(Described {
+        template: "/api/".to_owned(),
+        id: "getCoreAPIVersions".to_owned(),
+        tag: "core".to_owned(),
+        description: "get available API versions",
+        answer: Root::Meta("APIVersions"),
+    })
+}
+
+/// `/apis/`: all groups.
+pub(super) fn groups() -> Path<'static> {
+    path(Described {
+        template: "/apis/".to_owned(),
+        id: "getAPIVersions".to_owned(),
+        tag: "apis".to_owned(),
+        description: "get available API versions",
+        answer: Root::Meta("APIGroupList"),
+    })
+}
+
+/// `/apis/{group}/`: a group.
+pub(super) fn group(name: &str) -> Path<'static> {
+    let tag = naming::group(name);
+    path(Described {
+        template: format!("/apis/{name}/"),
+        id: format!("get{}APIGroup", naming::capitalized(&tag)),
+        tag,
+        description: "get information of a group",
+        answer: Root::Meta("APIGroup"),
+    })
+}
+
+/// `/apis/{group}/{version}/`: the resources of a version.
+pub(super) fn resources(group: &str, version: &str) -> Path<'static> {
+    let name = naming::group(group);
+    let named = [&*name, version].map(naming::capitalized).concat();
+    path(Described {
+        template: format!("{}/", naming::root(group, version)),
+        id: format!("get{named}APIResources"),
+        tag: format!("{name}_{version}"),
+        description: "get available resources",
+        answer: Root::Meta("APIResourceList"),
+    })
+}
+
+/// `/version/`: the version of the server.
+pub(super) fn version() -> Path<'static> {
+    let mut path = path(Described {
+        template: "/version/".to_owned(),
+        id: "getCodeVersion".to_owned(),
+        tag: "version".to_owned(),
+        description: "get the version information for this server",
+        answer: Root::Version,
+    });
+    for operation in &mut path.operations {
+        operation.consumes = vec![JSON];
+        operation.produces = vec![JSON];
+    }
+    path
+}
+
+fn path(of: Described) -> Path<'static> {
+    let operation = Operation {
+        method: "get",
+        id: of.id,
+        tag: of.tag,
+        action: None,
+        description: of.description.to_owned(),
+        parameters: Vec::new(),
+        consumes: MediaTypeRef::names().collect(),
+        body: None,
+        produces: MediaTypeRef::names().collect(),
+        codes: &[200],
+        answer: Answer::Schema(of.answer),
+        kind: None,
+    };
+    operations::path(of.template, vec![operation])
+}

@@ -1,0 +1,191 @@
+//! A v3 document as the protobuf message `openapi.v3.Document` of gnostic (API-41). It packs only
+//! what [`super::v3`] writes.
+
+use descriptions::Descriptions;
+use prost::encoding;
+use serde_json::Value;
+
+use super::message::{Message, any, items, within};
+use super::operations::{self, Path};
+use super::schemas::{self, Versions};
+use super::v3;
+
+/// The document about these paths.
+pub(super) fn document(
+    paths: &[Path<'_>],
+    versions: Versions<'_>,
+    descriptions: &Descriptions<'_>,
+) -> Vec<u8> {
+    let words = v3::words(descriptions, versions);
+    let rest = v3::rest();
+    let mut packed = Message::default();
+    packed.text(1, rest.get("openapi"));
+    if let Some(given) = rest.get("info") {
+        let mut info = Message::default();
+        info.text(1, given.get("title"));
+        info.text(6, given.get("version"));
+        packed.message(2, info);
+    }
+    let mut all = Message::default();
+    for of in paths {
+        all.entry(1, &of.template, path(&v3::item(of, &words)));
+    }
+    packed.message(4, all);
+    let mut types = Message::default();
+    for (name, source) in schemas::all(operations::roots(paths).copied(), &words) {
+        let schema = schema_or_reference(&source.schema(&name, &words));
+        types.entry(1, &name, schema);
+    }
+    let mut security = Message::default();
+    security.named(1, Some(&v3::security()), api_key);
+    let mut components = Message::default();
+    components.message(1, types);
+    components.message(7, security);
+    packed.message(5, components);
+    packed.0
+}
+
+fn api_key(given: &Value) -> Message {
+    let mut key = Message::default();
+    key.text(1, given.get("type"));
+    key.text(2, given.get("description"));
+    key.text(3, given.get("name"));
+    key.text(4, given.get("in"));
+    within(1, key)
+}
+
+fn path(given: &Value) -> Message {
+    let mut item = Message::default();
+    for (field, method) in [
+        (4, "get"),
+        (5, "put"),
+        (6, "post"),
+        (7, "delete"),
+        (8, "options"),
+        (9, "head"),
+        (10, "patch"),
+    ] {
+        if let Some(given) = given.get(method) {
+            item.message(field, operation(given));
+        }
+    }
+    for given in items(given.get("parameters")) {
+        item.message(13, within(1, parameter(given)));
+    }
+    item
+}
+
+fn operation(given: &Value) -> Message {
+    let mut operation = Message::default();
+    operation.texts(1, given.get("tags"));
+    operation.text(3, given.get("description"));
+    operation.text(5, given.get("operationId"));
+    for given in items(given.get("parameters")) {
+        operation.message(6, within(1, parameter(given)));
+    }
+    if let Some(given) = given.get("requestBody") {
+        let mut body = Message::default();
+        body.message(2, content(given.get("content")));
+        body.boolean(3, given.get("required"));
+        operation.message(7, within(1, body));
+    }
+    let mut responses = Message::default();
+    responses.named(2, given.get("responses"), |given| {
+        within(1, response(given))
+    });
+    operation.message(8, responses);
+    operation.extensions(13, given);
+    operation
+}
+
+fn response(given: &Value) -> Message {
+    let mut response = Message::default();
+    response.text(1, given.get("description"));
+    if given.get("content").is_some() {
+        response.message(3, content(given.get("content")));
+    }
+    response
+}
+
+fn content(given: Option<&Value>) -> Message {
+    let mut content = Message::default();
+    content.named(1, given, |given| {
+        let mut media_type = Message::default();
+        if let Some(given) = given.get("schema") {
+            media_type.message(1, schema_or_reference(given));
+        }
+        media_type
+    });
+    content
+}
+
+fn parameter(given: &Value) -> Message {
+    let mut parameter = Message::default();
+    parameter.text(1, given.get("name"));
+    parameter.text(2, given.get("in"));
+    parameter.text(3, given.get("description"));
+    parameter.boolean(4, given.get("required"));
+    if let Some(given) = given.get("schema") {
+        parameter.message(10, schema_or_reference(given));
+    }
+    parameter
+}
+
+fn schema_or_reference(given: &Value) -> Message {
+    match given.get("$ref") {
+        None => within(1, schema(given)),
+        reference => {
+            let mut message = Message::default();
+            message.text(1, reference);
+            within(2, message)
+        }
+    }
+}
+
+fn schema(given: &Value) -> Message {
+    let mut of = Message::default();
+    of.boolean(20, given.get("uniqueItems"));
+    of.texts(23, given.get("required"));
+    for value in items(given.get("enum")) {
+        of.message(24, any(value));
+    }
+    of.text(25, given.get("type"));
+    for (field, name) in [(26, "allOf"), (27, "oneOf")] {
+        for given in items(given.get(name)) {
+            of.message(field, schema_or_reference(given));
+        }
+    }
+    if let Some(given) = given.get("items") {
+        of.message(30, within(1, schema_or_reference(given)));
+    }
+    if given.get("properties").is_some() {
+        let mut properties = Message::default();
+        properties.named(1, given.get("properties"), schema_or_reference);
+        of.message(31, properties);
+    }
+    if let Some(given) = given.get("additionalProperties") {
+        of.message(32, within(1, schema_or_reference(given)));
+    }
+    if let Some(given) = given.get("default") {
+        of.message(33, default(given));
+    }
+    of.text(34, given.get("description"));
+    of.text(35, given.get("format"));
+    of.extensions(36, given);
+    of
+}
+
+/// A default. One that is no scalar is an empty message.
+fn default(given: &Value) -> Message {
+    let mut message = Message::default();
+    match given {
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap_or_default();
+            encoding::double::encode(1, &number, &mut message.0);
+        }
+        Value::Bool(value) => encoding::bool::encode(2, value, &mut message.0),
+        Value::String(text) => message.bytes(3, text.as_bytes()),
+        _ => {}
+    }
+    message
+}
