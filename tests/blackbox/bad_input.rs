@@ -113,11 +113,12 @@ async fn malformed_yaml_is_a_bad_request_and_alias_bombs_cost_nothing() {
 }
 
 #[tokio::test]
-async fn numbers_are_exact_and_the_last_of_two_equal_keys_counts() {
+async fn numbers_are_exact_and_the_last_of_two_equal_values_counts() {
     // API-63.
     let daemon = Daemon::start().await;
     let client = daemon.client();
-    let text = r#"{"metadata":{"name":"n","labels":{"twice":"1","twice":"2"}},"revision":1,
+    let text = r#"{"metadata":{"name":"n"},"revision":1,
+        "metadata":{"labels":{"twice":"1","twice":"2"}},
         "data":{"large":9223372036854775807,"small":-9223372036854775808,
         "unsigned":18446744073709551615,"float":1.5}}"#;
     let path = "/apis/apps/v1/namespaces/default/controllerrevisions";

@@ -6,6 +6,7 @@
 //! storage.
 
 pub(crate) mod go_duration;
+pub(crate) mod go_time;
 mod scalar;
 pub(crate) mod scalars;
 mod tree;
@@ -153,6 +154,15 @@ pub fn type_value(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_
     TypedSeed { of, numbers }.deserialize(value)
 }
 
+/// As [`type_value`], where numbers count as they are written.
+///
+/// # Errors
+/// The tree is too deep.
+pub fn type_patched(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_json::Error> {
+    let numbers = Numbers::AsWritten;
+    TypedSeed { of, numbers }.deserialize(value)
+}
+
 /// Checks that the body has the kind and version of its path (API-88).
 fn check_kind(
     kind: &str,
@@ -295,6 +305,17 @@ pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<Field
     Ok((document.value, document.duplicates))
 }
 
+/// As [`decode_value`], of JSON that is put into an object: numbers that are written as no whole
+/// ones stay so.
+///
+/// # Errors
+/// The fault in the text.
+pub fn decode_part(body: &[u8]) -> Result<(Value, Vec<FieldFault>), String> {
+    let part = serde_json::from_slice::<tree::Part<MAX_TREE_BYTES>>(body);
+    let document = part.map_err(|error| json_fault(body, &error))?.0;
+    Ok((document.value, document.duplicates))
+}
+
 /// Reads stored YAML. It has no limit on the size of the tree, because stored documents must stay
 /// readable.
 ///
@@ -373,6 +394,8 @@ fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         strict_booleans: false,
+        // Names may be such numbers. Values are refused where they are read.
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
         emit_comments: false,
     };

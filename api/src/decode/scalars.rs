@@ -1,23 +1,23 @@
 //! Single values as Go reads and prints them, for whoever has a tree already.
 
-use super::scalar::{self, Decimals};
-use super::{go_duration, tree};
+use super::go_time::Decimals;
+use super::{go_duration, scalar, tree};
 use crate::schema::Type;
 use serde_json::Value;
 
-/// A time in whole seconds.
+/// A time in whole seconds. The zero time is none.
 ///
 /// # Errors
 /// Why it is none, in the words of Go.
-pub fn time(text: &str) -> Result<String, String> {
+pub fn time(text: &str) -> Result<Option<String>, String> {
     scalar::time(text, Decimals::Any)
 }
 
-/// A time with six decimals.
+/// A time with six decimals. The zero time is none.
 ///
 /// # Errors
 /// Why it is none, in the words of Go.
-pub fn micro_time(text: &str) -> Result<String, String> {
+pub fn micro_time(text: &str) -> Result<Option<String>, String> {
     scalar::time(text, Decimals::Six)
 }
 

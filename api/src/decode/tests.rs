@@ -425,6 +425,7 @@ fn yaml_is_read_as_kubernetes_reads_it() {
         ("a: !foo bar", json!({"a": "bar"})),
         ("1: x", json!({"1": "x"})),
         ("true: x", json!({"true": "x"})),
+        ("a: -.5", json!({"a": -0.5})),
         ("<<: {a: 1}\nb: 2", json!({"a": 1, "b": 2})),
         (
             "base: &b {a: 1, c: 3}\nx:\n  <<: *b\n  a: 2",
@@ -727,5 +728,185 @@ fn a_document_of_countless_small_objects_is_refused() {
     assert_eq!(
         tree_bytes(&tree),
         10 * size_of::<Value>() + 3 * 640 + 2 * 106 + 7 + 7 * 16
+    );
+}
+
+/// As recorded from kube-apiserver 1.36: a name in YAML that is a number or a truth value becomes
+/// the text of its value, and a float one of 32 bits (API-63).
+#[test]
+fn names_in_yaml_are_texts_of_their_values() {
+    let cases = [
+        ("on", "true"),
+        ("Off", "false"),
+        ("y", "true"),
+        ("N", "false"),
+        ("TRUE", "true"),
+        ("\"on\"", "on"),
+        ("!!str on", "on"),
+        ("!!bool yes", "true"),
+        ("014", "12"),
+        ("-014", "-12"),
+        ("0o14", "12"),
+        ("0x1F", "31"),
+        ("+0x1F", "31"),
+        ("0b11", "3"),
+        ("09", "9"),
+        ("1_000", "1000"),
+        ("+1", "1"),
+        ("-0", "0"),
+        ("-0.0", "-0"),
+        ("1e3", "1000"),
+        ("1.0", "1"),
+        ("1.50", "1.5"),
+        (".5", "0.5"),
+        ("1e-7", "1e-07"),
+        ("1e21", "1e+21"),
+        ("1234567.5", "1.2345675e+06"),
+        ("0.1234567890123", "0.12345679"),
+        ("18446744073709551616", "1.8446744e+19"),
+        (".INF", ".inf"),
+        ("-.inf", "-.inf"),
+        (".NaN", ".nan"),
+        ("2001-01-01", "2001-01-01"),
+        ("12:30", "12:30"),
+    ];
+    for (written, name) in cases {
+        let text = format!("a:\n  {written}: x\n");
+        assert_eq!(yaml(&text), Ok(json!({"a": {name: "x"}})), "{written}");
+    }
+    for refused in ["~", "null", "9223372036854775808", "? [a]\n", "? {a: b}\n"] {
+        assert!(yaml(&format!("{refused}: x")).is_err(), "{refused}");
+    }
+}
+
+/// API-90: names are the same if their values are, of the same type.
+#[test]
+fn names_in_yaml_are_compared_by_value() {
+    let of = |text: &str| {
+        let (_, faults) = decode_value(text.as_bytes(), BodyFormat::Yaml).unwrap();
+        faults.iter().map(FieldFault::to_string).collect::<Vec<_>>()
+    };
+    let cases = [
+        ("on: 1\nyes: 2", vec!["line 2: key true already set in map"]),
+        ("on: 1\n\"true\": 2", vec![]),
+        ("1: a\n1.0: b", vec![]),
+        (
+            "1.5: a\n1.50: b",
+            vec!["line 2: key 1.5 already set in map"],
+        ),
+        ("a: 1\na: 2", vec!["line 2: key \"a\" already set in map"]),
+    ];
+    for (text, faults) in cases {
+        assert_eq!(of(text), faults, "{text}");
+    }
+}
+
+/// API-90, as recorded from kube-apiserver 1.36: a struct, a map and a list are read into what the
+/// earlier member of the name left; all else replaces it.
+#[test]
+fn a_later_member_is_read_into_the_earlier_one() {
+    let cases = [
+        (
+            r#""data":{"x":"1"},"data":{"y":"2"}"#,
+            json!({"data": {"x": "1", "y": "2"}}),
+        ),
+        (
+            r#""data":{"x":"1"},"data":{"x":null}"#,
+            json!({"data": {"x": ""}}),
+        ),
+        (r#""data":{"x":"1"},"data":null"#, json!({})),
+        (
+            r#""data":{"x":"1"},"data":null,"data":{"y":"2"}"#,
+            json!({"data": {"y": "2"}}),
+        ),
+        (r#""data":{"x":"1"},"data":{}"#, json!({"data": {"x": "1"}})),
+        (
+            r#""metadata":{"name":"a","labels":{"a":"1"}},"metadata":{"labels":{"b":"2"}}"#,
+            json!({"metadata": {"name": "a", "labels": {"a": "1", "b": "2"}}}),
+        ),
+        (
+            r#""metadata":{"name":"a"},"metadata":null"#,
+            json!({"metadata": {"name": "a"}}),
+        ),
+        (
+            r#""metadata":{"name":"a","name":null,"namespace":"b"},"metadata":{"namespace":""}"#,
+            json!({"metadata": {"name": "a"}}),
+        ),
+        (
+            r#""metadata":{"finalizers":["a","b"],"finalizers":["c"]}"#,
+            json!({"metadata": {"finalizers": ["c"]}}),
+        ),
+        (
+            r#""metadata":{"finalizers":["a","b"],"finalizers":[null]}"#,
+            json!({"metadata": {"finalizers": ["a"]}}),
+        ),
+        (
+            r#""metadata":{"ownerReferences":[{"name":"x","controller":true},{"name":"y"}],
+                "ownerReferences":[{"name":"z"}]}"#,
+            json!({"metadata": {"ownerReferences": [{"name": "z", "controller": true}]}}),
+        ),
+        (
+            r#""metadata":{"ownerReferences":[{"name":"x"}],"ownerReferences":[],
+                "ownerReferences":[{"uid":"u"}]}"#,
+            json!({"metadata": {"ownerReferences": [{"uid": "u"}]}}),
+        ),
+        // D-53.
+        (
+            r#""metadata":{"ownerReferences":[{"name":"x"},{"name":"y"}],"ownerReferences":[{}],
+                "ownerReferences":[{},{"uid":"u"}]}"#,
+            json!({"metadata": {"ownerReferences": [{"name": "x"}, {"uid": "u"}]}}),
+        ),
+        (r#""immutable":true,"immutable":null"#, json!({})),
+        (
+            r#""immutable":true,"immutable":false"#,
+            json!({"immutable": false}),
+        ),
+    ];
+    for (members, mut expected) in cases {
+        let body = format!("{{{members}}}");
+        let read = decode_object(body.as_bytes(), BodyFormat::Json, &configmaps()).unwrap();
+        expected["kind"] = "ConfigMap".into();
+        expected["apiVersion"] = "v1".into();
+        assert_eq!(Value::Object(read.object.0), expected, "{body}");
+        assert!(!read.faults.is_empty(), "{body}");
+    }
+    let open = ResourceDefinition::named("ex.com", "v1", "Thing", "things");
+    let body = r#"{"metadata":{"name":"a","labels":{"a":"1"}},"metadata":{"name":"b"},
+        "x":{"a":1},"x":{"b":2}}"#;
+    let read = decoded(body, &open);
+    assert_eq!(read["metadata"], json!({"name": "b"}));
+    assert_eq!(read["x"], json!({"b": 2}));
+}
+
+/// API-62: the zero time is none (D-50), and a year may have five digits.
+#[test]
+fn the_first_and_the_last_times_are_read() {
+    let renewed = |time: &str| {
+        let body = format!(r#"{{"spec":{{"holderIdentity":"x","renewTime":"{time}"}}}}"#);
+        decoded(&body, &leases())["spec"]["renewTime"].clone()
+    };
+    assert_eq!(renewed("0001-01-01T01:00:00.000000+01:00"), Value::Null);
+    assert_eq!(
+        renewed("0001-01-01T00:00:00.000001Z"),
+        "0001-01-01T00:00:00.000001Z"
+    );
+    assert_eq!(
+        renewed("9999-12-31T23:59:59.999999Z"),
+        "9999-12-31T23:59:59.999999Z"
+    );
+    let last = renewed("9999-12-31T23:59:59,500000-01:00");
+    assert_eq!(last, "10000-01-01T00:59:59.500000Z");
+}
+
+/// API-89: an integer has no point and no exponent, but it may be `-0`.
+#[test]
+fn integers_are_written_as_whole_numbers() {
+    let of = |number: &str| format!(r#"{{"spec":{{"leaseDurationSeconds":{number}}}}}"#);
+    for refused in ["1.0", "1e0", "1.5", "10e-1", "3000000000"] {
+        refusal(&of(refused), BodyFormat::Json, &leases());
+    }
+    assert_eq!(
+        decoded(&of("-0"), &leases())["spec"]["leaseDurationSeconds"],
+        0
     );
 }

@@ -11,9 +11,9 @@ use super::last_applied::{self, LAST_APPLIER};
 use super::updater::{
     Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
 };
-use crate::decode::type_value;
 use crate::field_set::Filter;
 use crate::object::{Object, whole_seconds};
+use crate::patch::from_unstructured;
 use crate::resource::convert;
 use crate::status::Status;
 use crate::typed::ValueType;
@@ -150,14 +150,11 @@ impl FieldManager<'_> {
                  unstructured object to {kind}: {problem}"
             )))
         };
-        let read = type_value(&Value::Object(merged.0), self.definition.object_type);
-        match read {
-            Ok(read) => match (read.value, read.refusal) {
-                (Value::Object(members), None) => Ok(Object::of(members)),
-                (_, refusal) => Err(failed(&refusal.unwrap_or_default())),
-            },
-            Err(_) => Err(failed("it is nested too deep")),
+        let mut members = merged.0;
+        if let Some((schema, id)) = self.definition.object_type.found() {
+            from_unstructured(schema, id, &mut members).map_err(|why| failed(&why))?;
         }
+        Ok(Object::of(members))
     }
 
     /// The entries of these managers. Those that own what they owned stay as they are.

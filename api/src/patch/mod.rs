@@ -13,8 +13,7 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
 use crate::decode::{
-    self, BodyFormat, FieldFault, OtherKind, TypedDocument, decode_value, strict_decoding_error,
-    type_value,
+    self, FieldFault, OtherKind, TypedDocument, decode_part, strict_decoding_error, type_patched,
 };
 use crate::document_paths::{FieldFaults, Place, json_type};
 use crate::field_error::beginning;
@@ -27,6 +26,7 @@ use limits::Limits;
 use missing::Instead;
 
 pub use strategic::StrategicPatch;
+pub(crate) use strategic::from_unstructured;
 
 /// The maximum number of operations in a JSON patch (API-159).
 const MAX_OPERATIONS: usize = 10_000;
@@ -186,7 +186,7 @@ fn unreadable(why: String) -> Box<Status> {
 
 /// Reads a merge patch. What Go can't read either is refused in Go's words.
 fn parse_merge(body: &[u8]) -> Result<Patch, Box<Status>> {
-    let decoded = decode_value(body, BodyFormat::Json);
+    let decoded = decode_part(body);
     let (value, duplicates) =
         decoded.map_err(|why| unreadable(object_error(body).unwrap_or(why)))?;
     match value {
@@ -199,7 +199,7 @@ fn parse_merge(body: &[u8]) -> Result<Patch, Box<Status>> {
 /// Reads a JSON patch. What Go can't read either is refused in Go's words.
 fn parse_operations(body: &[u8]) -> Result<Patch, Box<Status>> {
     let in_go = || document_error(body, Expected::List, "[]handlers.jsonPatchOp");
-    let decoded = decode_value(body, BodyFormat::Json);
+    let decoded = decode_part(body);
     let (value, duplicates) = decoded.map_err(|why| unreadable(in_go().unwrap_or(why)))?;
     match value {
         Value::Null => Ok(Patch::Json(Vec::new(), Vec::new())),
@@ -359,7 +359,7 @@ fn finish(
         return Err(Box::new(Status::patch_result_invalid(patched, &why)));
     }
     let refused = |why: &str| Box::new(Status::patch_result_invalid(patched.clone(), why));
-    let read = type_value(&patched, definition.object_type).map_err(|_| {
+    let read = type_patched(&patched, definition.object_type).map_err(|_| {
         let levels = decode::MAX_DEPTH;
         refused(&format!("the result is nested deeper than {levels} levels"))
     })?;

@@ -557,3 +557,40 @@ fn a_patch_touches_the_version_if_its_result_may_depend_on_it() {
         assert_eq!(touches(PatchKind::Json, &body), expected, "{body}");
     }
 }
+
+/// As recorded from kube-apiserver 1.36: numbers in patches count as they are written, and two of
+/// other forms are not the same (API-160, API-162).
+#[test]
+fn numbers_of_patches_count_as_they_are_written() {
+    let lease = object(
+        r#"{"kind":"Lease","apiVersion":"coordination.k8s.io/v1",
+        "metadata":{"name":"a"},"spec":{"leaseDurationSeconds":1}}"#,
+    );
+    let code = |kind, body: &str| {
+        let patch = parsed(kind, body).unwrap();
+        match patch.apply(&lease, &crate::samples::leases(), FieldValidation::Warn) {
+            Ok(_) => 200,
+            Err(status) => status.code,
+        }
+    };
+    let cases = [
+        ("1", 200),
+        ("-0", 200),
+        ("1.0", 422),
+        ("1e0", 422),
+        ("1.5", 422),
+        ("3e9", 422),
+    ];
+    for (number, expected) in cases {
+        let merge = format!(r#"{{"spec":{{"leaseDurationSeconds":{number}}}}}"#);
+        assert_eq!(code(PatchKind::Merge, &merge), expected, "{merge}");
+        let replace =
+            format!(r#"[{{"op":"replace","path":"/spec/leaseDurationSeconds","value":{number}}}]"#);
+        assert_eq!(code(PatchKind::Json, &replace), expected, "{replace}");
+    }
+    for (number, expected) in [("1", 200), ("1.0", 422), ("1e0", 422), ("2", 422)] {
+        let test =
+            format!(r#"[{{"op":"test","path":"/spec/leaseDurationSeconds","value":{number}}}]"#);
+        assert_eq!(code(PatchKind::Json, &test), expected, "{test}");
+    }
+}

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 
 use super::wire::{Piece, Reader};
 use super::{ProtobufError, fields, malformed, schema_type};
+use crate::decode::go_time::{Decimals, GoTime};
 use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration};
 use crate::go_json::write_json;
 use crate::quantity;
@@ -22,6 +22,9 @@ use crate::schema::{
 /// The longest JSON that protobuf may become. What is absent takes no byte in protobuf, and some in
 /// JSON.
 const TEXT_BYTES_MAX: usize = 32 << 20;
+
+/// A second.
+const NANOSECONDS: i64 = 1_000_000_000;
 
 /// What is done with texts that are no UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,7 +322,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
                 self.out.push(b'"');
             }
             (Scalar::Time | Scalar::MicroTime, Piece::Bytes(bytes)) => {
-                return self.time(scalar, bytes, field);
+                return self.time(scalar, bytes);
             }
             (Scalar::Duration, Piece::Bytes(bytes)) => {
                 let [nanoseconds, _] = numbers(bytes)?;
@@ -366,24 +369,27 @@ impl<'s, 'o> Decoder<'s, 'o> {
         }
     }
 
-    /// Seconds and nanoseconds since 1970. An empty message is the zero time, which is null.
-    fn time(&mut self, scalar: Scalar, bytes: &[u8], field: &Field) -> Result<bool, ProtobufError> {
+    /// Seconds and nanoseconds since 1970. An empty message is the zero time, which is
+    /// null.
+    fn time(&mut self, scalar: Scalar, bytes: &[u8]) -> Result<bool, ProtobufError> {
         if bytes.is_empty() {
             return Ok(false);
         }
         let [seconds, nanoseconds] = numbers(bytes)?;
-        let nanoseconds = if scalar == Scalar::Time {
-            0
-        } else {
-            nanoseconds as i32
+        let (nanoseconds, decimals) = match scalar {
+            Scalar::Time => (0, Decimals::Any),
+            _ => (i64::from(nanoseconds as i32), Decimals::Six),
         };
-        let time = Timestamp::new(seconds as i64, nanoseconds);
-        let time = time.map_err(|_| malformed(format!("{} is no time", field.name)))?;
-        let form = match scalar {
-            Scalar::Time => "%Y-%m-%dT%H:%M:%SZ",
-            _ => "%Y-%m-%dT%H:%M:%S.%6fZ",
+        // Go carries nanoseconds that are too many, or too few.
+        let carried = nanoseconds.div_euclid(NANOSECONDS);
+        let time = GoTime {
+            seconds: (seconds as i64).wrapping_add(carried),
+            nanoseconds: nanoseconds.rem_euclid(NANOSECONDS) as u32,
         };
-        self.string(&time.strftime(form).to_string());
+        if time == GoTime::ZERO {
+            return Ok(false);
+        }
+        self.string(&time.print(decimals));
         Ok(true)
     }
 
@@ -498,7 +504,7 @@ fn merged<'b>(found: &[Found<'b>], field: &Field) -> Result<Cow<'b, [u8]>, Proto
 fn bytes_of<'b>(piece: Piece<'b>, field: &Field) -> Result<&'b [u8], ProtobufError> {
     match piece {
         Piece::Bytes(bytes) => Ok(bytes),
-        Piece::Number(_) | Piece::Fixed(_) => Err(of_another_type(field)),
+        Piece::Number(_) | Piece::Fixed(_) | Piece::Group => Err(of_another_type(field)),
     }
 }
 

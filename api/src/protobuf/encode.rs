@@ -9,11 +9,10 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::raw::RawJson;
-use crate::decode::go_duration;
+use crate::decode::{go_duration, go_time::GoTime};
 use crate::schema::{
     DELIMITED, Message, MessagePart, Scalar, Schema, Shape, StructId, Type, is_list_message,
     push_number, wire_type,
@@ -421,12 +420,12 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             Scalar::String => out.extend_from_slice(text.as_bytes()),
             Scalar::Bytes => STANDARD.decode_vec(text, out).map_err(|_| wrong())?,
             Scalar::Time | Scalar::MicroTime => {
-                let time: Timestamp = text.parse().map_err(|_| wrong())?;
+                let time = GoTime::of_printed(text).ok_or_else(wrong)?;
                 let fraction = match scalar {
                     Scalar::Time => 0,
-                    _ => time.subsec_nanosecond() / 1_000 * 1_000,
+                    _ => time.nanoseconds / 1_000 * 1_000,
                 };
-                write_time(out, time.as_second(), fraction);
+                write_time(out, time.seconds, fraction);
             }
             Scalar::Duration => {
                 let nanoseconds = go_duration::parse(text).ok_or_else(wrong)?;
@@ -497,9 +496,9 @@ impl Encoder<'_> {
 }
 
 /// A time after 1970, or before.
-fn write_time(out: &mut Vec<u8>, seconds: i64, nanoseconds: i32) {
+fn write_time(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
     out.push(0x08);
     push_number(out, seconds as u64);
     out.push(0x10);
-    push_number(out, nanoseconds as u64);
+    push_number(out, nanoseconds.into());
 }

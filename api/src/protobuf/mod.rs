@@ -68,13 +68,16 @@ impl<'b> Envelope<'b> {
         let message = body
             .strip_prefix(MAGIC)
             .ok_or_else(|| malformed("it does not begin with the four bytes that mark one"))?;
+        if message.is_empty() {
+            return Err(malformed("empty body"));
+        }
         let mut envelope = Envelope::default();
         let mut reader = Reader::new(message);
         while let Some((number, piece)) = reader.next()? {
             match (number, piece) {
                 (1, Piece::Bytes(types)) => envelope.read_types(types)?,
                 (2, Piece::Bytes(bytes)) => envelope.raw = bytes,
-                (1..=4, Piece::Number(_) | Piece::Fixed(_)) => {
+                (1..=4, Piece::Number(_) | Piece::Fixed(_) | Piece::Group) => {
                     return Err(malformed(format!("field {number} is not of its type")));
                 }
                 _ => {}

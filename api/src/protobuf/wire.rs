@@ -11,6 +11,8 @@ pub(super) enum Piece<'b> {
     Fixed(u64),
     /// Text, bytes or a message.
     Bytes(&'b [u8]),
+    /// Fields between two marks, which are skipped. Kubernetes has none.
+    Group,
 }
 
 /// Reads a message field by field.
@@ -31,7 +33,15 @@ impl<'b> Reader<'b> {
         let tag = self.number()?;
         let field =
             u32::try_from(tag >> 3).map_err(|_| malformed("a field number is too large"))?;
+        if field == 0 {
+            return Err(malformed(format!("illegal tag 0 (wire type {})", tag & 7)));
+        }
         let piece = match tag & 7 {
+            3 => {
+                self.skip_group()?;
+                Piece::Group
+            }
+            4 => return Err(malformed("wiretype end group for non-group")),
             0 => Piece::Number(self.number()?),
             1 => {
                 let (bytes, rest) = self
@@ -67,6 +77,35 @@ impl<'b> Reader<'b> {
         Ok(Some((field, piece)))
     }
 
+    /// Skips what is in a group and its end. Groups in it are counted and not called into.
+    fn skip_group(&mut self) -> Result<(), ProtobufError> {
+        let mut depth = 1_usize;
+        while depth > 0 {
+            // Numbers of fields don't count here.
+            match self.number()? & 7 {
+                3 => depth += 1,
+                4 => depth -= 1,
+                0 => {
+                    self.number()?;
+                }
+                1 => self.skip(8)?,
+                2 => {
+                    let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
+                    self.skip(length)?;
+                }
+                5 => self.skip(4)?,
+                other => return Err(malformed(format!("illegal wireType {other}"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, length: usize) -> Result<(), ProtobufError> {
+        let rest = self.rest.get(length..);
+        self.rest = rest.ok_or_else(|| malformed("it is cut off"))?;
+        Ok(())
+    }
+
     fn number(&mut self) -> Result<u64, ProtobufError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -80,5 +119,41 @@ impl<'b> Reader<'b> {
             }
         }
         Err(malformed("a number is too long"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Vec<(u32, Piece<'_>)>, ProtobufError> {
+        let mut reader = Reader::new(bytes);
+        std::iter::from_fn(|| reader.next().transpose()).collect()
+    }
+
+    /// KV-21: groups are skipped, as deep as they are, and no field has the number 0.
+    #[test]
+    fn groups_are_skipped() {
+        let known = (1, Piece::Number(5));
+        let skipped = (5, Piece::Group);
+        let deep = [vec![0x2b; 100_000], vec![0x2c; 100_000], vec![0x08, 5]].concat();
+        for good in [
+            &b"\x2b\x2c\x08\x05"[..],
+            b"\x2b\x08\x01\x12\x01a\x1d1234\x2112345678\x2c\x08\x05",
+            &deep,
+        ] {
+            assert_eq!(read(good), Ok(vec![skipped, known]));
+        }
+        for bad in [
+            &b"\x2b"[..],
+            b"\x2b\x12\x05a\x2c",
+            b"\x2b\x2f\x2c",
+            b"\x2c",
+            b"\x2e",
+            b"\x00\x00",
+            b"\x02\x00",
+        ] {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
     }
 }

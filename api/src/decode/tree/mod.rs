@@ -1,5 +1,6 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
+mod key;
 mod typed;
 
 use std::fmt;
@@ -11,10 +12,10 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
+use self::key::{Key, Others};
 pub(super) use self::typed::zero;
-use self::typed::{GoPath, type_error};
+use self::typed::{GoPath, keeps_on_null, type_error};
 use crate::document_paths::{FieldFault, FieldFaults, Place};
-use crate::field_error::go_quote;
 use crate::schema::{ObjectType, Schema, Shape, Struct, StructId, Type, is_zero};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
@@ -60,6 +61,20 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
     }
 }
 
+/// A [`Document`] that is put into another one, whose numbers stay as they are written.
+pub struct Part<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
+
+impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Part<TREE_BYTES> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut reading = Reading::new(TREE_BYTES, Numbers::Kept);
+        let value = reading.read(Guide::Any, deserializer)?;
+        Ok(Part(Document {
+            value,
+            duplicates: reading.faults.into_vec(),
+        }))
+    }
+}
+
 /// A [`Document`] in YAML, which tells the lines of duplicate members.
 pub struct YamlDocument<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
 
@@ -82,6 +97,8 @@ pub enum Numbers {
     AsWritten,
     /// As YAML, which becomes JSON first: `1.0` is 1.
     ByValue,
+    /// As JSON that is put into other JSON: `1.0` stays what it is.
+    Kept,
 }
 
 /// What was read of a document by its type.
@@ -108,7 +125,10 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
         let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
         let guide = match self.of.found() {
-            Some((schema, id)) => Guide::Object(schema, id),
+            Some((schema, id)) => {
+                reading.merges = schema.get(id).is_some_and(|of| !of.is_open);
+                Guide::Object(schema, id)
+            }
             // A test finds the type of each resource.
             None => Guide::Any,
         };
@@ -124,13 +144,13 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
 /// The words for a name that a map in YAML has already.
 struct Repeated<'n> {
     line: u64,
-    name: &'n str,
+    key: &'n Key,
 }
 
 impl fmt::Display for Repeated<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Repeated { line, name } = self;
-        write!(f, "line {line}: key {} already set in map", go_quote(name))
+        let Repeated { line, key } = self;
+        write!(f, "line {line}: key {key} already set in map")
     }
 }
 
@@ -152,6 +172,8 @@ struct Reading {
     weight: usize,
     tree_bytes_left: usize,
     numbers: Numbers,
+    /// Whether an object is read into an earlier one of the same name, as Go reads into structs.
+    merges: bool,
     /// Whether the document is YAML, where names have lines.
     has_lines: bool,
     faults: FieldFaults,
@@ -171,6 +193,7 @@ impl Reading {
             weight: 0,
             tree_bytes_left: tree_bytes,
             numbers,
+            merges: false,
             has_lines: false,
             faults: FieldFaults::default(),
             type_error: None,
@@ -189,6 +212,7 @@ impl Reading {
             place: &Place::Top,
             depth: 0,
             guide,
+            earlier: None,
         };
         node.deserialize(deserializer)
     }
@@ -203,12 +227,12 @@ impl Reading {
     fn next_name<'de, A: MapAccess<'de>>(
         &self,
         access: &mut A,
-    ) -> Result<Option<(String, Option<u64>)>, A::Error> {
+    ) -> Result<Option<(Key, Option<u64>)>, A::Error> {
         if !self.has_lines {
-            return Ok(access.next_key()?.map(|name| (name, None)));
+            return Ok(access.next_key()?.map(|name| (Key::text(name), None)));
         }
-        let name: Option<Spanned<String>> = access.next_key()?;
-        Ok(name.map(|name| (name.value, Some(name.referenced.line()))))
+        let key: Option<Spanned<Key>> = access.next_key()?;
+        Ok(key.map(|key| (key.value, Some(key.referenced.line()))))
     }
 
     /// Records that `found` was given where a value of the type `wanted` must be.
@@ -260,6 +284,8 @@ struct Node<'r> {
     place: &'r Place<'r>,
     depth: usize,
     guide: Guide<'r>,
+    /// What an earlier member of the same name left here. Go reads into it.
+    earlier: Option<Value>,
 }
 
 impl Node<'_> {
@@ -278,7 +304,20 @@ impl Node<'_> {
             place,
             depth: self.depth + 1,
             guide,
+            earlier: None,
         })
+    }
+
+    fn onto(self, earlier: Option<Value>) -> Self {
+        Node { earlier, ..self }
+    }
+
+    /// The members of an earlier object.
+    fn earlier_members(&mut self) -> Map<String, Value> {
+        match self.earlier.take() {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        }
     }
 
     /// What is below a value that may be anything.
@@ -302,6 +341,7 @@ impl Node<'_> {
     ) -> Result<Value, A::Error> {
         self.reading.weigh(None)?;
         let outer = self.place;
+        let mut earlier = self.earlier_members();
         let mut members = Map::new();
         // Fields whose values are not kept, because they are empty.
         let mut seen: SmallVec<[&str; 4]> = SmallVec::new();
@@ -332,27 +372,20 @@ impl Node<'_> {
                 field,
             };
             let guide = Guide::Type(schema, &field.of, &at);
-            let value = access.next_value_seed(self.inside(&place, guide)?)?;
-            let is_kept = match &value {
-                // Null takes a pointer, list or map away, and says nothing of others.
-                Value::Null => {
-                    if field.of.is_pointer || !matches!(field.of.shape, Shape::Scalar(_)) {
-                        members.remove(&name);
-                    }
-                    false
-                }
-                value => {
-                    field.distinguishes_empty || field.of.is_pointer || !is_zero(&field.of, value)
-                }
-            };
-            if is_kept {
+            let before = members.remove(&name).or_else(|| earlier.remove(&name));
+            let before = before.filter(|_| self.reading.merges);
+            let value = access.next_value_seed(self.inside(&place, guide)?.onto(before))?;
+            let is_kept =
+                field.distinguishes_empty || field.of.is_pointer || !is_zero(&field.of, &value);
+            if is_kept && !value.is_null() {
                 members.insert(name, value);
             } else {
                 seen.push(&field.name);
-                if !value.is_null() {
-                    members.remove(&name);
-                }
             }
+        }
+        if !earlier.is_empty() {
+            earlier.append(&mut members);
+            return Ok(Value::Object(earlier));
         }
         Ok(Value::Object(members))
     }
@@ -366,17 +399,21 @@ impl Node<'_> {
         self.reading.weigh(None)?;
         let above = self.place;
         let other = self.below_any();
+        let mut earlier = self.earlier_members();
         let mut members = Map::new();
-        while let Some((name, line)) = self.reading.next_name(&mut access)? {
+        let mut others = Others::default();
+        while let Some((key, line)) = self.reading.next_name(&mut access)? {
+            let name = &key.name;
             self.reading.weigh_member(name.len(), members.is_empty())?;
-            let place = Place::Member(above, &name);
+            let place = Place::Member(above, name);
             let guide = item.map_or(other, |(schema, of, at)| Guide::Type(schema, of, at));
             let mut value = access.next_value_seed(self.inside(&place, guide)?)?;
-            if members.contains_key(&name) && !matches!(other, Guide::Opaque) {
+            let is_same = others.is_same(&key, members.contains_key(name));
+            if is_same && !matches!(other, Guide::Opaque) {
                 match line {
                     None => self.reading.note(FieldFault::Duplicate, place),
                     Some(line) => {
-                        let repeated = Repeated { line, name: &name };
+                        let repeated = Repeated { line, key: &key };
                         self.reading.note(FieldFault::Repeated, repeated);
                     }
                 }
@@ -384,7 +421,11 @@ impl Node<'_> {
             if let (Value::Null, Some((_, of, _))) = (&value, item) {
                 value = zero(of);
             }
-            members.insert(name, value);
+            members.insert(key.name, value);
+        }
+        if !earlier.is_empty() {
+            earlier.append(&mut members);
+            return Ok(Value::Object(earlier));
         }
         Ok(Value::Object(members))
     }
@@ -437,9 +478,10 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         self.reading.weigh(None)?;
+        let keeps = self.reading.numbers == Numbers::Kept && !is_minus_zero(value);
         let number = match whole_number(value) {
-            Some(whole) => whole.into(),
-            None => Number::from_f64(value)
+            Some(whole) if !keeps => whole.into(),
+            _ => Number::from_f64(value)
                 .map(Value::Number)
                 .ok_or_else(|| E::custom(format_args!("unsupported value: {value}")))?,
         };
@@ -465,7 +507,9 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
         self.reading.weigh(None)?;
-        Ok(Value::Null)
+        let keeps = matches!(self.guide, Guide::Type(_, of, _) if keeps_on_null(of));
+        let earlier = self.earlier.filter(|_| keeps);
+        Ok(earlier.unwrap_or_default())
     }
 
     fn visit_none<E: Error>(self) -> Result<Value, E> {
@@ -494,12 +538,17 @@ impl<'de> Visitor<'de> for Node<'_> {
             },
         };
         let above = self.place;
+        let mut earlier = match self.earlier.take() {
+            Some(Value::Array(items)) => items.into_iter(),
+            _ => Vec::new().into_iter(),
+        };
         let other = self.below_any();
         let guide = item.map_or(other, |(schema, of, at)| Guide::Type(schema, of, at));
         let mut items = Vec::new();
         loop {
             let place = Place::Item(above, items.len());
-            match (access.next_element_seed(self.inside(&place, guide)?)?, item) {
+            let node = self.inside(&place, guide)?.onto(earlier.next());
+            match (access.next_element_seed(node)?, item) {
                 (Some(Value::Null), Some((_, of, _))) => items.push(zero(of)),
                 (Some(value), _) => items.push(value),
                 (None, _) => return Ok(Value::Array(items)),
@@ -523,6 +572,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                         place: self.place,
                         depth: self.depth,
                         guide: self.guide,
+                        earlier: None,
                     };
                     let read = inner.read_struct(schema, at.owner, Some(at), access);
                     self.reading.silent -= 1;
@@ -550,6 +600,11 @@ impl<'de> Visitor<'de> for Node<'_> {
 fn whole_number(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0; // 2^53: beyond it floats skip whole numbers
     (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
+}
+
+/// JSON reads `-0` as this one, which is whole.
+fn is_minus_zero(value: f64) -> bool {
+    value == 0.0 && value.is_sign_negative()
 }
 
 /// The estimated memory of a tree, computed as for a document.

@@ -5,8 +5,9 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::super::go_duration;
-use super::super::scalar::{self, Decimals};
-use super::{Guide, Node, Numbers, Reading};
+use super::super::go_time::Decimals;
+use super::super::scalar;
+use super::{Guide, Node, Numbers, Reading, is_minus_zero};
 use crate::document_paths::json_type;
 use crate::quantity::{self, QuantityError};
 use crate::schema::{Field, Scalar, Shape, Struct, Type};
@@ -44,7 +45,7 @@ impl Node<'_> {
             return value;
         }
         let fraction = match self.reading.numbers {
-            Numbers::AsWritten => fraction,
+            Numbers::AsWritten | Numbers::Kept => fraction.filter(|number| !is_minus_zero(*number)),
             Numbers::ByValue => fraction.filter(|number| number.fract() != 0.0),
         };
         match &of.shape {
@@ -93,10 +94,10 @@ impl Node<'_> {
                 }
             },
             (Scalar::Time, Value::String(text)) => {
-                reading.parsed(scalar::time(&text, Decimals::Any))
+                reading.parsed_time(scalar::time(&text, Decimals::Any))
             }
             (Scalar::MicroTime, Value::String(text)) => {
-                reading.parsed(scalar::time(&text, Decimals::Six))
+                reading.parsed_time(scalar::time(&text, Decimals::Six))
             }
             (Scalar::Duration, Value::String(text)) => {
                 reading.parsed(go_duration::canonical(&text))
@@ -148,6 +149,13 @@ impl Node<'_> {
 }
 
 impl Reading {
+    /// What was read of a time. The zero time is none (D-50).
+    fn parsed_time(&mut self, result: Result<Option<String>, String>) -> Value {
+        result
+            .transpose()
+            .map_or(Value::Null, |result| self.parsed(result))
+    }
+
     /// What the decoder of a type made of a text.
     fn parsed(&mut self, result: Result<String, String>) -> Value {
         match result {
@@ -164,6 +172,19 @@ fn is_int32(value: &Value) -> bool {
     value
         .as_i64()
         .is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+/// Whether null says nothing of a value that was given before. It takes others away.
+pub(super) fn keeps_on_null(of: &Type) -> bool {
+    let is_kept = match &of.shape {
+        Shape::Scalar(scalar) => matches!(
+            scalar,
+            Scalar::String | Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Float64
+        ),
+        Shape::Struct(_) | Shape::Object => true,
+        Shape::List(_) | Shape::Map(_) | Shape::Any => false,
+    };
+    is_kept && !of.is_pointer
 }
 
 /// What null means in a list or a map.

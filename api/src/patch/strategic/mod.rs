@@ -26,6 +26,8 @@ use crate::patch::Patched;
 use crate::resource::ResourceDefinition;
 use crate::status::Status;
 
+pub(crate) use typed::from_unstructured;
+
 /// A strategic merge patch that was read.
 #[derive(Clone, Debug)]
 pub struct StrategicPatch {

@@ -27,6 +27,7 @@ pub(super) fn convert(
     let mut conversion = Conversion {
         schema,
         faults: FieldFaults::default(),
+        keeps_empty: false,
     };
     if let Some(of) = schema.get(id) {
         conversion.members(of, members, &Place::Top)?;
@@ -36,9 +37,31 @@ pub(super) fn convert(
     Ok(faults)
 }
 
+/// As [`convert`], of an applied object, where an empty list may differ from an absent one.
+///
+/// # Errors
+/// As [`convert`].
+pub(crate) fn from_unstructured(
+    schema: &Schema,
+    id: StructId,
+    members: &mut Members,
+) -> Result<(), String> {
+    let mut conversion = Conversion {
+        schema,
+        faults: FieldFaults::default(),
+        keeps_empty: true,
+    };
+    match schema.get(id) {
+        Some(of) => conversion.members(of, members, &Place::Top),
+        None => Ok(()),
+    }
+}
+
 struct Conversion<'s> {
     schema: &'s Schema,
     faults: FieldFaults,
+    /// Whether an empty value is kept where it is distinguished from an absent one.
+    keeps_empty: bool,
 }
 
 /// The first refusal by the place of its field.
@@ -87,7 +110,8 @@ impl Conversion<'_> {
                 first.note(field.position + 1, why);
                 return false;
             }
-            !value.is_null() && (field.of.is_pointer || !is_zero(&field.of, value))
+            let is_kept = self.keeps_empty && field.distinguishes_empty || field.of.is_pointer;
+            !value.is_null() && (is_kept || !is_zero(&field.of, value))
         });
         match first.0 {
             Some((_, why)) => Err(why),
@@ -213,7 +237,10 @@ fn bytes(value: &mut Value) -> Result<(), String> {
     }
 }
 
-fn parsed(value: &mut Value, read: fn(&str) -> Result<String, String>) -> Result<(), String> {
+fn parsed<T: Into<Value>>(
+    value: &mut Value,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<(), String> {
     let Value::String(text) = &*value else {
         let found = json_type(value);
         return Err(format!(
