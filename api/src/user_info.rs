@@ -15,7 +15,8 @@ pub const MASTERS: &str = "system:masters";
 /// The group of kubelets (API-283).
 pub const NODES: &str = "system:nodes";
 
-const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+/// The group of all service accounts (API-281).
+pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
 /// A user, as authenticators report it and authorizers and admission see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

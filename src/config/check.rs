@@ -14,6 +14,7 @@ impl Config {
         refusals.extend(self.apart());
         refusals.extend(self.urls());
         refusals.extend(self.ports());
+        refusals.extend(self.service_accounts());
         refusals.extend(self.numbers());
         ConfigError::all(refusals)
     }
@@ -82,6 +83,50 @@ impl Config {
                 Some(ConfigError::of_setting(name, &format!("{url:?} {why}")))
             })
             .collect()
+    }
+
+    /// The issuer of tokens, and what goes with it.
+    fn service_accounts(&self) -> Vec<ConfigError> {
+        let mut refusals = Vec::new();
+        let mut refuse = |name: &str, problem: &str| {
+            refusals.push(ConfigError::of_setting(name, problem));
+        };
+        let issuers = &self.service_account_issuer.0;
+        for (at, issuer) in issuers.iter().enumerate() {
+            let name = "service-account-issuer";
+            if issuer.contains(':') && issuer.parse::<Uri>().is_err() {
+                refuse(
+                    name,
+                    &format!("{issuer:?} contained a ':' but was not a valid URL"),
+                );
+            }
+            if issuers.iter().take(at).any(|other| other == issuer) {
+                refuse(name, &format!("{issuer:?} is already specified"));
+            }
+        }
+        let signing = "service-account-signing-key-file";
+        let has_key = self.service_account_signing_key_file.is_set();
+        if has_key && issuers.is_empty() {
+            refusals.push(ConfigError::lacks(signing, "service-account-issuer"));
+        } else if !issuers.is_empty() && !has_key && self.backend() == StorageBackend::Etcd3 {
+            let why = "is needed with service-account-issuer where etcd keeps the objects: all \
+                       daemons and kube-apiservers there sign with one key";
+            refusals.push(ConfigError::of_setting(signing, why));
+        }
+        let uri = self.service_account_jwks_uri.as_str();
+        let scheme = uri.parse::<Uri>().ok();
+        let is_https = scheme.is_some_and(|uri| uri.scheme_str() == Some("https"));
+        if !uri.is_empty() && !is_https {
+            let why = format!("{uri:?} requires https scheme");
+            refusals.push(ConfigError::of_setting("service-account-jwks-uri", &why));
+        }
+        let most = self.service_account_max_token_expiration.0;
+        if !most.is_zero() && !(HOUR..=Duration::from_secs(1 << 32)).contains(&most) {
+            let name = "service-account-max-token-expiration";
+            let why = "must be between 1 hour and 2^32 seconds";
+            refusals.push(ConfigError::of_setting(name, why));
+        }
+        refusals
     }
 
     fn ports(&self) -> Option<ConfigError> {

@@ -161,6 +161,54 @@ settings! {
         token_auth_file: FilePath ["FILE"] = FilePath::unset();
     }
 
+    "Service accounts" {
+        /// Issuers of the tokens of service accounts, separated by commas or given several times.
+        /// The first one signs new tokens, all are accepted. Without one no tokens are made, and
+        /// serviceaccounts/token is not served.
+        /// [default: none]
+        service_account_issuer: Names ["ISSUERS"] = Names::default();
+
+        /// Files (PEM) with keys that verify tokens of service accounts: public keys, certificates
+        /// or private keys, of RSA from 2048 bits on or of the curves P-256, P-384 and P-521;
+        /// separated by commas or given several times. They are read again when they change.
+        /// Refused if others than their owner, the daemon's user and root can write them.
+        /// [default: none]
+        service_account_key_file: Names ["FILES"] = Names::default();
+
+        /// File (PEM) with the private key that signs tokens of service accounts, in PKCS #1,
+        /// PKCS #8 or SEC1. Without one an issuer has a key of the daemon's own in data-dir, which
+        /// daemons that share an etcd must replace by one file for all.
+        /// [default: none]
+        service_account_signing_key_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// The longest time that a new token is good. Requests for more get this, and a warning.
+        /// From 1h to 2^32 seconds; 0 is no such bound.
+        /// [default: 0s]
+        service_account_max_token_expiration: Period ["DURATION"] = Period(Duration::ZERO);
+
+        /// Whether tokens that kubelets put into volumes of pods are good for a year while the audit
+        /// log tells of those that should have been renewed after an hour.
+        /// [default: true]
+        service_account_extend_token_expiration: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+
+        /// Audiences of this API, separated by commas. Tokens of service accounts must be for one of
+        /// them. Unset, they are the issuers.
+        /// [default: none]
+        api_audiences: Names ["NAMES"] = Names::default();
+
+        /// URL under which others find the keys of the issuer; it begins with https. Unset, it is
+        /// /openid/v1/jwks at this daemon's address.
+        /// [default: none]
+        service_account_jwks_uri: String ["URL"] = String::new();
+
+        /// Whether tokens that lie in Secrets count only as long as the Secret and the service
+        /// account are there.
+        /// [default: true]
+        service_account_lookup: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+    }
+
     "Storage" {
         /// Where objects are kept: embedded (in data-dir), etcd3 (at etcd-servers) or memory
         /// (nothing survives the process). Unset, it is etcd3 if etcd-servers is set, else

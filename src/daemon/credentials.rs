@@ -14,6 +14,7 @@ use crate::server::auth::{
     write_kubeconfig,
 };
 use crate::server::service::RotateToken;
+use crate::server::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
 use crate::server::tls::Tls;
 
 /// The certificate that is presented; the admin, with the token in the data directory; the users of
@@ -22,6 +23,7 @@ pub(super) struct Credentials {
     tls: Tls,
     tokens: Arc<StaticTokens>,
     certificates: Arc<ClientCertificates>,
+    service_accounts: Arc<ServiceAccountTokens>,
     authenticator: Arc<Authenticators>,
     kubeconfig: PathBuf,
     data_dir: PathBuf,
@@ -46,13 +48,23 @@ impl Credentials {
         let tokens = Arc::new(tokens);
         let certificates = Arc::new(ClientCertificates::new(revocations.clone()));
         certificates.believe(tls.client_authorities());
-        let authenticator =
-            Authenticators::new(vec![certificates.clone(), tokens.clone()], revocations);
+        let service_accounts = service_accounts(config);
+        let service_accounts = ServiceAccountTokens::load(service_accounts, revocations.clone())?;
+        let service_accounts = Arc::new(service_accounts);
+        let authenticator = Authenticators::new(
+            vec![
+                certificates.clone(),
+                tokens.clone(),
+                service_accounts.clone(),
+            ],
+            revocations,
+        );
         Ok(Credentials {
             kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
             tls,
             tokens,
             certificates,
+            service_accounts,
             authenticator: Arc::new(authenticator),
             data_dir: data_dir.to_owned(),
             token_file,
@@ -67,6 +79,10 @@ impl Credentials {
     /// The certificates that clients must trust, in PEM.
     pub(super) fn trust_pem(&self) -> String {
         self.tls.trust_pem()
+    }
+
+    pub(super) fn service_accounts(&self) -> &Arc<ServiceAccountTokens> {
+        &self.service_accounts
     }
 
     /// The configuration for the next handshake.
@@ -96,6 +112,7 @@ impl Credentials {
         let mut files = self.tls.followed();
         files.extend(self.token_file.clone());
         files.push(self.data_dir.join("admin.token"));
+        files.extend(self.service_accounts.files());
         files
     }
 
@@ -104,6 +121,7 @@ impl Credentials {
     pub(super) fn reload(&self, because: &'static str) {
         self.reload_certificates(because);
         self.reload_tokens(because);
+        self.reload_keys(because);
     }
 
     /// Also renews the daemon's own certificate when that is due.
@@ -125,6 +143,25 @@ impl Credentials {
                     );
                 }
             }
+        }
+    }
+
+    fn reload_keys(&self, because: &'static str) {
+        match self.service_accounts.reload() {
+            Err(error) => {
+                tracing::error!(%error, because, "keeping the previous keys of service accounts");
+            }
+            Ok(KeyReload {
+                is_changed: true,
+                watches,
+            }) => {
+                tracing::info!(
+                    because,
+                    watches_ended = watches,
+                    "other keys of service accounts count from now on"
+                );
+            }
+            Ok(_) => {}
         }
     }
 
@@ -161,5 +198,27 @@ impl Credentials {
             watches_ended = watches,
             "the files of tokens were read again"
         );
+    }
+}
+
+/// How tokens of service accounts are made and known.
+pub(super) fn service_accounts(config: &Config) -> ServiceAccountConfig {
+    let issuers = config.service_account_issuer.0.clone();
+    let signing = &config.service_account_signing_key_file;
+    let audiences = match config.api_audiences.0.is_empty() {
+        true => issuers.clone(),
+        false => config.api_audiences.0.clone(),
+    };
+    let key_files = config.service_account_key_file.0.iter();
+    let most = config.service_account_max_token_expiration.0.as_secs();
+    ServiceAccountConfig {
+        issuers,
+        audiences,
+        key_files: key_files.map(PathBuf::from).collect(),
+        signing_key_file: signing.is_set().then(|| signing.as_path().to_owned()),
+        data_dir: config.data_dir.as_path().to_owned(),
+        seconds_max: i64::try_from(most).unwrap_or(i64::MAX),
+        extends: config.service_account_extend_token_expiration.0,
+        looks_up: config.service_account_lookup.0,
     }
 }

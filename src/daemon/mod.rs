@@ -18,6 +18,7 @@ mod sharing;
 mod start_error;
 mod stores;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +42,9 @@ use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
 use crate::server::reviews;
 use crate::server::service::{ApiServer, ApiServerConfig, Service};
+use crate::server::service_accounts::{
+    IssuerDiscovery, Objects, ServiceAccountTokens, TokenStore, check_keys,
+};
 use crate::server::tls::Tls;
 use crate::server::version;
 use crate::storage::Root;
@@ -158,6 +162,7 @@ impl Daemon {
             rewriter,
             own_store: stores::own_store(&engines, &config),
             rotate_token: Credentials::rotation(&credentials),
+            issuer: issuer(&config, &credentials, address),
             audit: audit.clone(),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
@@ -309,7 +314,9 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
     let tls = Tls::check(config).err().map(StartError::Tls);
     let users = users.and_then(Result::err).map(StartError::Users);
     let audit = Audit::check(config).err().map(StartError::Audit);
-    [tls, users, audit].into_iter().flatten()
+    let keys = check_keys(&credentials::service_accounts(config)).err();
+    let keys = keys.map(StartError::Keys);
+    [tls, users, audit, keys].into_iter().flatten()
 }
 
 /// Logs what is likely not meant, but can be carried out.
@@ -379,9 +386,36 @@ fn add_reviews(
     credentials: &Credentials,
 ) -> Arc<dyn Authorizer> {
     let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
-    let reviews = reviews::paths(&credentials.authenticator(), &authorizer).into_iter();
+    let tokens = credentials.service_accounts();
+    let audiences = &tokens.config().audiences;
+    let reviews = reviews::paths(&credentials.authenticator(), &authorizer, audiences).into_iter();
     registry.add_others(reviews.filter(|path| is_served(config, path.resource())));
+    add_tokens(registry, tokens);
     authorizer
+}
+
+/// Tokens of service accounts, which are good while the objects are there that they name.
+fn add_tokens(registry: &Registry, tokens: &Arc<ServiceAccountTokens>) {
+    let Some(objects) = Objects::of(&registry.current()).map(Arc::new) else {
+        return;
+    };
+    tokens.attach(Arc::clone(&objects));
+    if tokens.issues() {
+        registry.add_other(Arc::new(TokenStore::new(tokens, &objects)));
+    }
+}
+
+/// What others need to know tokens of the issuer.
+fn issuer(
+    config: &Config,
+    credentials: &Credentials,
+    address: SocketAddr,
+) -> Option<IssuerDiscovery> {
+    let advertised = config.advertise_address.0;
+    let ip = advertised.unwrap_or(address.ip());
+    let address = SocketAddr::new(ip, address.port()).to_string();
+    let uri = &config.service_account_jwks_uri;
+    IssuerDiscovery::new(credentials.service_accounts(), uri, &address)
 }
 
 /// The Cachers' specifications, for resources with a cache.

@@ -5,6 +5,7 @@ use actors::supervisor::ActorSystemError;
 use crate::server::audit::AuditError;
 use crate::server::auth::{AdminError, TokenFileError};
 use crate::server::listener::BindError;
+use crate::server::service_accounts::KeyFileError;
 use crate::server::tls::TlsError;
 use crate::storage::embedded::OpenError;
 use crate::storage::encryption::EncryptionError;
@@ -41,6 +42,9 @@ pub enum StartError {
     /// The file of users can't be used.
     #[error(transparent)]
     Users(#[from] TokenFileError),
+    /// A key of tokens of service accounts can't be used.
+    #[error(transparent)]
+    Keys(#[from] KeyFileError),
     /// The actors can't be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
@@ -83,6 +87,7 @@ impl StartError {
                 | StartError::Etcd(_)
                 | StartError::Audit(_)
                 | StartError::Users(_)
+                | StartError::Keys(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement
         )

@@ -38,6 +38,7 @@ pub mod respond;
 pub mod reviews;
 pub mod routes;
 pub mod service;
+pub mod service_accounts;
 #[cfg(test)]
 mod testing;
 pub mod tls;

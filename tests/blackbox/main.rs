@@ -65,6 +65,7 @@ mod rolling;
 mod rollout;
 mod scrapes;
 mod security;
+mod service_accounts;
 mod services;
 mod stalled;
 mod storage_metrics;

@@ -7,6 +7,7 @@
 pub mod admissionregistration;
 pub mod apiextensions;
 pub mod apiregistration;
+pub mod authentication;
 pub mod autoscaling;
 pub mod batch;
 pub mod core;

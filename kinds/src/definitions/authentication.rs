@@ -1,6 +1,7 @@
 //! `authentication.k8s.io/v1`. Nothing of it is stored.
 
-use super::{cluster, unstored};
+use super::{cluster, typed, unstored};
+use crate::defaults::authentication as defaults;
 use api::resource::ResourceDefinition;
 
 const GROUP: &str = "authentication.k8s.io";
@@ -21,4 +22,16 @@ pub fn selfsubjectreviews() -> ResourceDefinition {
         GROUP,
         "selfsubjectreviews",
     ))
+}
+
+/// Requests for tokens of service accounts (API-226), the body of their subresource `token`.
+pub fn tokenrequests() -> ResourceDefinition {
+    ResourceDefinition {
+        defaults: Some(defaults::tokenrequest),
+        ..unstored(typed(
+            "authentication.v1.TokenRequest",
+            GROUP,
+            "tokenrequests",
+        ))
+    }
 }

@@ -10,6 +10,7 @@ pub mod admissionregistration;
 pub mod apiextensions;
 pub mod apiregistration;
 pub mod asn1;
+pub mod authentication;
 pub mod authorization;
 pub mod autoscaling;
 pub mod batch;

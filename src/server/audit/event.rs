@@ -57,6 +57,8 @@ pub(super) struct Event {
     pub(super) code: Option<u16>,
     /// Whether the request was allowed, once that is decided.
     pub(super) is_allowed: Option<bool>,
+    /// What is said of the use of the credentials.
+    pub(super) annotations: Vec<(&'static str, String)>,
     pub(super) request: Option<Body>,
     pub(super) response: Option<Body>,
     /// Whether a body was too long to be recorded.
@@ -95,7 +97,7 @@ struct Line<'e> {
     request_received_timestamp: String,
     stage_timestamp: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: BTreeMap<&'static str, &'static str>,
+    annotations: BTreeMap<&'static str, &'e str>,
 }
 
 #[derive(Serialize)]
@@ -220,8 +222,11 @@ impl Event {
         named.unwrap_or_default().metadata.unwrap_or_default()
     }
 
-    fn annotations(&self) -> BTreeMap<&'static str, &'static str> {
+    fn annotations(&self) -> BTreeMap<&'static str, &str> {
         let mut annotations = BTreeMap::new();
+        for (name, text) in &self.annotations {
+            annotations.insert(*name, text.as_str());
+        }
         if let Some(is_allowed) = self.is_allowed {
             let decision = if is_allowed { "allow" } else { "forbid" };
             annotations.insert("authorization.k8s.io/decision", decision);
@@ -420,6 +425,7 @@ pub(super) mod tests {
             is_allowed: None,
             request: None,
             response: None,
+            annotations: Vec::new(),
             is_truncated: false,
         }
     }

@@ -26,6 +26,7 @@ pub struct Trail {
     facts: OnceCell<Arc<Facts>>,
     impersonated: OnceCell<Arc<UserInfo>>,
     is_allowed: Cell<Option<bool>>,
+    annotations: OnceCell<Vec<(&'static str, String)>>,
     request: RefCell<Option<Body>>,
     is_answered: Cell<bool>,
 }
@@ -43,6 +44,7 @@ impl Trail {
             facts: OnceCell::new(),
             impersonated: OnceCell::new(),
             is_allowed: Cell::new(None),
+            annotations: OnceCell::new(),
             request: RefCell::new(None),
             is_answered: Cell::new(false),
         }
@@ -81,6 +83,12 @@ impl Trail {
             self.audit
                 .record(self.event(facts, Stage::RequestReceived, self.received));
         }
+    }
+
+    /// Something is said of the use of the credentials.
+    pub fn annotate(&self, annotations: Vec<(&'static str, String)>) {
+        // It is called once for each request.
+        let _ = self.annotations.set(annotations);
     }
 
     /// The request is carried out as another user.
@@ -188,6 +196,7 @@ impl Trail {
             impersonated: self.impersonated.get().cloned(),
             code: None,
             is_allowed: None,
+            annotations: self.annotations.get().cloned().unwrap_or_default(),
             request: None,
             response: None,
             is_truncated: false,
@@ -216,6 +225,7 @@ fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
         impersonated: complete.impersonated.clone(),
         code: Some(StatusCode::OK.as_u16()),
         is_allowed: complete.is_allowed,
+        annotations: complete.annotations.clone(),
         request: None,
         response: None,
         is_truncated: false,

@@ -40,7 +40,7 @@ pub struct Revocations(watch::Sender<u64>);
 
 impl Revocations {
     /// Revokes an access. Returns how many watches end.
-    pub(super) fn revoke(&self, access: &Access) -> usize {
+    pub(in crate::server) fn revoke(&self, access: &Access) -> usize {
         let watches = access.revoke();
         self.0.send_modify(|count| *count += 1);
         watches

@@ -1,7 +1,10 @@
 //! Finds the user that a request speaks for (API-276 to API-280).
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use tokio::sync::watch;
@@ -11,7 +14,7 @@ use super::client_certificates::PeerCertificates;
 use crate::api::user_info::UserInfo;
 
 /// The presented credentials are wrong (API-279). The response does not say why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unauthorized {
     /// A bearer token that belongs to no user.
     #[error("the bearer token is unknown")]
@@ -28,15 +31,46 @@ pub enum Unauthorized {
     /// A certificate that is not for clients, such as one of a server.
     #[error("the certificate is not meant for clients (extended key usage)")]
     CertificateNotOfClient,
+    /// A token of a service account that is not good, or no longer.
+    #[error("the token of a service account is refused: {0}")]
+    ServiceAccount(String),
 }
 
+/// What is said of the use of a credential.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Annotations of the audit log.
+    pub annotations: Vec<(&'static str, String)>,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+}
+
+/// What must still be so of good credentials, which takes a read to see.
+pub trait LiveCheck: fmt::Debug + Send + Sync {
+    /// Looks.
+    ///
+    /// # Errors
+    /// The credentials are no longer good.
+    fn check(&self) -> BoxFuture<'_, Result<Notes, Unauthorized>>;
+}
+
+/// How long the look may take.
+const LOOK: Duration = Duration::from_secs(10);
+
 /// The user and the access gained by the credentials. Cloning is cheap.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Authenticated {
     /// The user.
     pub user: Arc<UserInfo>,
     /// The access for work that continues after the request.
     pub access: Access,
+    /// Which of the wanted audiences the credentials are for; `None` for credentials that are for
+    /// no audience in particular.
+    pub audiences: Option<Vec<String>>,
+    /// What must still be looked at before the user is believed.
+    pub check: Option<Arc<dyn LiveCheck>>,
+    /// What is said of the use of the credentials.
+    pub notes: Notes,
 }
 
 /// The credentials in a request.
@@ -47,6 +81,8 @@ pub struct Credentials<'r> {
     pub bearer: Option<&'r [u8]>,
     /// The certificates that the client has shown when it connected.
     pub certificates: Option<&'r PeerCertificates>,
+    /// The audiences that a token should be for; empty for those of the API.
+    pub audiences: &'r [String],
 }
 
 impl<'r> Credentials<'r> {
@@ -59,13 +95,15 @@ impl<'r> Credentials<'r> {
         Credentials {
             bearer: header.and_then(|header| bearer(header.as_bytes())),
             certificates,
+            audiences: &[],
         }
     }
 }
 
 /// Knows the users of one kind of credentials. An Authorizer decides what they may do.
 pub trait Authenticator: Send + Sync {
-    /// The user of these credentials, or `None` if this authenticator does not know them.
+    /// The user of these credentials, or `None` if this authenticator does not know them. It is to be
+    /// believed once [`Authenticated::check`] was passed.
     ///
     /// # Errors
     /// The credentials are of this kind and invalid.
@@ -90,7 +128,7 @@ impl Authenticators {
             revocations,
             anonymous: Authenticated {
                 user: Arc::new(UserInfo::anonymous()),
-                access: Access::default(),
+                ..Authenticated::default()
             },
         }
     }
@@ -99,12 +137,12 @@ impl Authenticators {
     ///
     /// # Errors
     /// The credentials are wrong or unknown: 401, even if anonymous requests are allowed (API-279).
-    pub fn authenticate(
+    pub async fn authenticate(
         &self,
         credentials: &Credentials<'_>,
     ) -> Result<Authenticated, Unauthorized> {
         match (self.known(credentials)?, credentials.bearer) {
-            (Some(known), _) => Ok(known),
+            (Some(known), _) => checked(known).await,
             (None, None) => Ok(self.anonymous.clone()),
             (None, Some(token)) if token.iter().all(u8::is_ascii_graphic) => {
                 Err(Unauthorized::UnknownToken)
@@ -113,10 +151,40 @@ impl Authenticators {
         }
     }
 
-    /// The user of these credentials, if they are good.
+    /// The user of these credentials, if they are genuine. The objects that a token names may be gone:
+    /// requests are not carried out by this, connections are told apart.
     pub fn recognises(&self, credentials: &Credentials<'_>) -> Option<Arc<UserInfo>> {
         let known = self.known(credentials).ok()?;
         known.map(|known| known.user)
+    }
+
+    /// The user of a token that is for one of these audiences, and for which of them; empty for
+    /// those of the API.
+    ///
+    /// # Errors
+    /// There is no such user.
+    pub async fn review(
+        &self,
+        token: &[u8],
+        audiences: &[String],
+        of_api: &[String],
+    ) -> Result<(Arc<UserInfo>, Vec<String>), Unauthorized> {
+        let credentials = Credentials {
+            bearer: Some(token),
+            certificates: None,
+            audiences,
+        };
+        let known = self.known(&credentials)?;
+        let known = checked(known.ok_or(Unauthorized::UnknownToken)?).await?;
+        if let Some(audiences) = known.audiences {
+            return Ok((known.user, audiences));
+        }
+        let is_wanted = |one: &&String| audiences.is_empty() || audiences.contains(one);
+        let both: Vec<String> = of_api.iter().filter(is_wanted).cloned().collect();
+        match both.is_empty() && !(audiences.is_empty() && of_api.is_empty()) {
+            true => Err(Unauthorized::UnknownToken),
+            false => Ok((known.user, both)),
+        }
     }
 
     /// Asks all authenticators. The first refusal counts only if none of them knows the user.
@@ -147,6 +215,17 @@ impl Authenticators {
     }
 }
 
+/// Sees that credentials are still good.
+async fn checked(known: Authenticated) -> Result<Authenticated, Unauthorized> {
+    let Some(check) = known.check.clone() else {
+        return Ok(known);
+    };
+    let looked = tokio::time::timeout(LOOK, check.check()).await;
+    let late = "the objects that it names could not be read in time";
+    let notes = looked.unwrap_or_else(|_| Err(Unauthorized::ServiceAccount(late.to_owned())))?;
+    Ok(Authenticated { notes, ..known })
+}
+
 /// The token of `Bearer <token>`. The scheme is case-insensitive. An empty token counts as none.
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     let header = header.trim_ascii();
@@ -158,6 +237,7 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
     use http::HeaderValue;
 
     use super::*;
@@ -176,7 +256,7 @@ mod tests {
             if token == self.0.as_bytes() {
                 return Ok(Some(Authenticated {
                     user: Arc::new(UserInfo::authenticated(self.0, Vec::new())),
-                    access: Access::default(),
+                    ..Authenticated::default()
                 }));
             }
             match token.starts_with(self.0.as_bytes()) {
@@ -195,6 +275,7 @@ mod tests {
         }
         let credentials = Credentials::of(&headers, None);
         let answer = authenticators.authenticate(&credentials);
+        let answer = answer.now_or_never().expect("nothing is looked at");
         let is_known = answer
             .as_ref()
             .is_ok_and(|known| *known.user != UserInfo::anonymous());

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use super::authorizer::{
     Attributes, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule, Rules,
 };
-use crate::api::user_info::{AUTHENTICATED, MASTERS, UNAUTHENTICATED, UserInfo};
+use crate::api::user_info::{AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED, UserInfo};
 use crate::server::request_info::covers;
 
 /// Lets members of `system:masters` do everything (API-286).
@@ -90,6 +90,38 @@ impl Authorizer for DiscoveryPolicy {
     }
 }
 
+/// The paths of `system:service-account-issuer-discovery`, which is bound to all service accounts.
+const ISSUER: &[&str] = &[
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/",
+    "/openid/v1/jwks",
+    "/openid/v1/jwks/",
+];
+
+/// Lets service accounts read of their issuer what the bootstrap role
+/// `system:service-account-issuer-discovery` names.
+pub struct IssuerDiscoveryPolicy;
+
+impl Authorizer for IssuerDiscoveryPolicy {
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+        let Attributes { user, path, .. } = attributes;
+        let reads = !attributes.is_resource_request && attributes.verb == "get";
+        decide(reads && user.is_in(SERVICE_ACCOUNTS) && ISSUER.contains(path))
+    }
+
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+        let rule = NonResourceRule {
+            verbs: &["get"],
+            paths: ISSUER.to_vec(),
+        };
+        let rule = Some(rule).filter(|_| user.is_in(SERVICE_ACCOUNTS));
+        Rules {
+            of_resources: Vec::new(),
+            of_paths: rule.into_iter().collect(),
+        }
+    }
+}
+
 /// What `system:basic-user` lets all known users create: reviews about themselves.
 const OWN_REVIEWS: [ResourceRule; 2] = [
     ResourceRule {
@@ -144,6 +176,7 @@ pub fn bootstrap() -> Authorizers {
         Box::new(PrivilegedGroup),
         Box::new(BasicUserPolicy),
         Box::new(DiscoveryPolicy),
+        Box::new(IssuerDiscoveryPolicy),
     ])
 }
 
@@ -191,6 +224,30 @@ mod tests {
                 assert_eq!(decided(member(group)), Decision::NoOpinion, "{path}");
             }
         }
+    }
+
+    #[test]
+    fn service_accounts_read_of_their_issuer_what_others_need_to_know_api_227() {
+        let account = UserInfo::authenticated("a", vec![SERVICE_ACCOUNTS.to_owned()]);
+        for path in ISSUER {
+            let decided = |user, method| decided(&IssuerDiscoveryPolicy, user, method, path);
+            assert_eq!(decided(&account, Method::GET), Decision::Allow, "{path}");
+            assert_eq!(decided(&account, Method::POST), Decision::NoOpinion);
+            assert_eq!(decided(&member("crew"), Method::GET), Decision::NoOpinion);
+        }
+        let other = decided(&IssuerDiscoveryPolicy, &account, Method::GET, "/openid");
+        assert_eq!(other, Decision::NoOpinion);
+        assert_eq!(
+            IssuerDiscoveryPolicy
+                .rules_for(&account, "d")
+                .of_paths
+                .len(),
+            1
+        );
+        assert_eq!(
+            IssuerDiscoveryPolicy.rules_for(&member("crew"), "d"),
+            Rules::default()
+        );
     }
 
     #[test]

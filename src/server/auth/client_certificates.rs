@@ -22,7 +22,7 @@ use x509_parser::oid_registry;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::X509Name;
 
-use super::access::{Access, Revocations};
+use super::access::Revocations;
 use super::authenticator::{Authenticated, Authenticator, Credentials, Unauthorized};
 use crate::api::user_info::UserInfo;
 
@@ -164,7 +164,7 @@ fn verified(
         chain: chain.to_vec(),
         authenticated: Authenticated {
             user: Arc::new(user),
-            access: Access::default(),
+            ..Authenticated::default()
         },
     });
     if known.len() == known.capacity() {
@@ -325,6 +325,7 @@ mod tests {
         certificates.authenticate(&Credentials {
             bearer: None,
             certificates: Some(peer),
+            audiences: &[],
         })
     }
 

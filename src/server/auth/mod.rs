@@ -27,12 +27,14 @@ pub use admin::{
     AdminAccess, AdminError, Credential, Kubeconfig, kubeconfig, load_or_create_token,
     read_kubeconfig, read_token, replace_token, write_kubeconfig,
 };
-pub use authenticator::{Authenticated, Authenticator, Authenticators, Credentials, Unauthorized};
+pub use authenticator::{
+    Authenticated, Authenticator, Authenticators, Credentials, LiveCheck, Notes, Unauthorized,
+};
 pub use authorizer::{
     Attributes, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule, Rules,
 };
 pub use bootstrap_policy::{
-    BasicUserPolicy, DiscoveryPolicy, PrivilegedGroup, bootstrap, is_public,
+    BasicUserPolicy, DiscoveryPolicy, IssuerDiscoveryPolicy, PrivilegedGroup, bootstrap, is_public,
 };
 pub use client_certificates::{ClientCertificates, PeerCertificates};
 pub use refused_logins::RefusedLogins;

@@ -167,7 +167,12 @@ impl StaticTokens {
             let known = before.get(&digest);
             let known = known.filter(|known| may_go_on(&known.user, &user));
             let access = known.map(|known| known.access.clone()).unwrap_or_default();
-            after.insert(digest, Authenticated { user, access });
+            let known = Authenticated {
+                user,
+                access,
+                ..Authenticated::default()
+            };
+            after.insert(digest, known);
         }
         let after = Arc::new(after);
         // The order matters: nobody may gain an access that is already revoked.
@@ -256,6 +261,7 @@ mod tests {
             .authenticate(&Credentials {
                 bearer,
                 certificates: None,
+                audiences: &[],
             })
             .unwrap()
     }
@@ -281,6 +287,7 @@ mod tests {
         let none = Credentials {
             bearer: None,
             certificates: None,
+            audiences: &[],
         };
         assert!(tokens.authenticate(&none).unwrap().is_none());
     }

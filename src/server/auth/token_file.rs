@@ -208,6 +208,7 @@ mod tests {
                 .authenticate(&Credentials {
                     bearer,
                     certificates: None,
+                    audiences: &[],
                 })
                 .unwrap();
             known.is_some_and(|known| known.user.name == "ada")

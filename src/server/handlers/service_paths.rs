@@ -35,6 +35,10 @@ pub fn index(scope: &RequestScope<'_>) -> Answer {
     ]
     .map(str::to_owned)
     .to_vec();
+    if scope.server.issuer.is_some() {
+        let of_issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
+        paths.extend(of_issuer.map(str::to_owned));
+    }
     for group in scope.generation.catalog.groups() {
         let root = match group.name.as_str() {
             "" => "/api".to_owned(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::FutureExt;
 use serde_json::{Map, Value};
 
 use super::{Review, texts};
@@ -15,6 +16,7 @@ use crate::kinds::validation::authorization::{
     validate_local_subject_access_review, validate_self_subject_access_review,
     validate_subject_access_review,
 };
+use crate::registry::rest::Answering;
 use crate::server::auth::{Attributes, Authorizer, Decision};
 
 /// About whom a review asks.
@@ -35,8 +37,8 @@ pub(super) struct AccessReview {
     pub(super) subject: Subject,
 }
 
-impl Review for AccessReview {
-    fn answer(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
+impl AccessReview {
+    fn tell(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
         let faults = match self.subject {
             Subject::Named => validate_subject_access_review(review),
             Subject::NamedInNamespace => validate_local_subject_access_review(review),
@@ -73,6 +75,12 @@ impl Review for AccessReview {
         }
         review.0.insert("status".to_owned(), status.into());
         Ok(())
+    }
+}
+
+impl Review for AccessReview {
+    fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()> {
+        std::future::ready(self.tell(review, asking)).boxed()
     }
 }
 

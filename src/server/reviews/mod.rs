@@ -42,7 +42,7 @@ trait Review: Send + Sync {
     ///
     /// # Errors
     /// 400 or 422 for a question that can't be asked.
-    fn answer(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>>;
+    fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()>;
 }
 
 /// The path of a kind of review.
@@ -58,6 +58,7 @@ pub struct ReviewStore {
 pub fn paths(
     authenticators: &Arc<Authenticators>,
     authorizer: &Arc<dyn Authorizer>,
+    api_audiences: &[String],
 ) -> Vec<Arc<dyn RestStorage>> {
     let access = |kind: &Arc<ResourceDefinition>, subject| AccessReview {
         kind: Arc::clone(kind),
@@ -77,6 +78,7 @@ pub fn paths(
         path(authentication::tokenreviews(), &|_| {
             Box::new(TokenReview {
                 authenticators: Arc::clone(authenticators),
+                api_audiences: api_audiences.to_vec(),
             })
         }),
         path(authentication::selfsubjectreviews(), &|_| {
@@ -116,7 +118,7 @@ impl ReviewStore {
             empty: &self.empty,
         };
         manager.update(None, &mut object, &context.manager);
-        self.review.answer(&mut object, &context.user)?;
+        self.review.answer(&mut object, &context.user).await?;
         self.kind.canonicalize(&mut object);
         let shown = self
             .codec

@@ -1,5 +1,6 @@
 //! Who is asking (API-294).
 
+use futures_util::future::FutureExt;
 use serde_json::json;
 
 use super::{Review, user_info};
@@ -7,12 +8,13 @@ use crate::api::object::{Object, whole_seconds};
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 use crate::clock;
+use crate::registry::rest::Answering;
 
 /// Tells users who they are. Nothing of the body counts.
 pub(super) struct SelfSubjectReview;
 
-impl Review for SelfSubjectReview {
-    fn answer(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
+impl SelfSubjectReview {
+    fn tell(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
         review.set_managed_fields(None);
         let now = whole_seconds(clock::now());
         review
@@ -21,5 +23,11 @@ impl Review for SelfSubjectReview {
         let status = json!({"userInfo": user_info(asking)});
         review.0.insert("status".to_owned(), status);
         Ok(())
+    }
+}
+
+impl Review for SelfSubjectReview {
+    fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()> {
+        std::future::ready(self.tell(review, asking)).boxed()
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use futures_util::future::FutureExt;
 use serde_json::{Value, json};
 
 use super::Review;
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
+use crate::registry::rest::Answering;
 use crate::server::auth::{Authorizer, NonResourceRule, ResourceRule};
 
 /// Tells users what they may do.
@@ -15,8 +17,8 @@ pub(super) struct RulesReview {
     pub(super) authorizer: Arc<dyn Authorizer>,
 }
 
-impl Review for RulesReview {
-    fn answer(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
+impl RulesReview {
+    fn tell(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
         let namespace = review.at(&["spec", "namespace"]).and_then(Value::as_str);
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         let namespace =
@@ -46,5 +48,11 @@ impl Review for RulesReview {
         }
         review.0.insert("status".to_owned(), status);
         Ok(())
+    }
+}
+
+impl Review for RulesReview {
+    fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()> {
+        std::future::ready(self.tell(review, asking)).boxed()
     }
 }

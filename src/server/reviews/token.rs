@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
+use futures_util::future::FutureExt;
 use serde_json::json;
 
 use super::{Review, texts, user_info};
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
-use crate::server::auth::{Authenticators, Credentials};
+use crate::registry::rest::Answering;
+use crate::server::auth::{Authenticators, Unauthorized};
 
 /// Tells the user of a bearer token.
 pub(super) struct TokenReview {
     pub(super) authenticators: Arc<Authenticators>,
+    /// Whom tokens are for that are for nobody in particular.
+    pub(super) api_audiences: Vec<String>,
 }
 
-impl Review for TokenReview {
-    fn answer(&self, review: &mut Object, _asking: &UserInfo) -> Result<(), Box<Status>> {
+impl TokenReview {
+    async fn tell(&self, review: &mut Object) -> Result<(), Box<Status>> {
         let spec = review.0.get("spec");
         let member = |name| spec.and_then(|spec| spec.get(name));
         let token = member("token").and_then(|token| token.as_str());
@@ -24,18 +28,33 @@ impl Review for TokenReview {
             let why = "token is required for TokenReview in authentication";
             Box::new(Status::bad_request(why))
         })?;
-        let credentials = Credentials {
-            bearer: Some(token.as_bytes()),
-            certificates: None,
+        let audiences = texts(member("audiences"));
+        let known = self
+            .authenticators
+            .review(token.as_bytes(), &audiences, &self.api_audiences);
+        let mut status = match known.await {
+            Ok((user, audiences)) => json!({
+                "authenticated": true,
+                "user": user_info(&user),
+                "audiences": audiences,
+            }),
+            Err(Unauthorized::ServiceAccount(why)) => {
+                json!({"user": {}, "error": format!("[invalid bearer token, {why}]")})
+            }
+            Err(_) => json!({"user": {}, "error": "invalid bearer token"}),
         };
-        // Tokens here are for no audience, so none of those that were asked for has one.
-        let is_for_audience = texts(member("audiences")).is_empty();
-        let known = self.authenticators.recognises(&credentials);
-        let status = match known.filter(|_| is_for_audience) {
-            Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
-            None => json!({"user": {}, "error": "invalid bearer token"}),
-        };
+        if status["audiences"].as_array().is_some_and(Vec::is_empty)
+            && let Some(members) = status.as_object_mut()
+        {
+            members.remove("audiences");
+        }
         review.0.insert("status".to_owned(), status);
         Ok(())
+    }
+}
+
+impl Review for TokenReview {
+    fn answer<'a>(&'a self, review: &'a mut Object, _asking: &'a UserInfo) -> Answering<'a, ()> {
+        self.tell(review).boxed()
     }
 }

@@ -57,6 +57,10 @@ pub enum Route {
     History(String),
     /// `/taffrail/v1/revision`.
     Revision,
+    /// `/.well-known/openid-configuration`.
+    IssuerConfiguration,
+    /// `/openid/v1/jwks`.
+    IssuerKeys,
     /// Replace the admin's token.
     RotateToken,
     /// Objects.
@@ -133,6 +137,8 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         }
         ["api", version] => version_of(method, "", version, catalog),
         ["apis", group, version] => version_of(method, group, version, catalog),
+        [".well-known", "openid-configuration"] => read(method, Route::IssuerConfiguration),
+        ["openid", "v1", "jwks"] => read(method, Route::IssuerKeys),
         ["openapi", "v2"] => read(method, Route::OpenApiV2),
         ["openapi", "v3"] => read(method, Route::OpenApiV3Index),
         ["openapi", "v3", ..] => {

@@ -18,6 +18,7 @@ use crate::server::generation::Generations;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
+use crate::server::service_accounts::IssuerDiscovery;
 use crate::storage::backup::BackupSource;
 use crate::storage::past::Past;
 use crate::storage::rewrite::Rewriter;
@@ -51,6 +52,8 @@ pub struct ApiServer {
     pub own_store: Option<OwnStore>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
+    /// What others need to know tokens of service accounts, if there is an issuer.
+    pub issuer: Option<IssuerDiscovery>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
     /// Tells of requests in the log.
@@ -87,6 +90,8 @@ pub struct ApiServerConfig {
     pub own_store: Option<OwnStore>,
     /// Replaces the admin's token.
     pub rotate_token: RotateToken,
+    /// What others need to know tokens of service accounts, if there is an issuer.
+    pub issuer: Option<IssuerDiscovery>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
     /// Which requests have a line in the log.
@@ -130,6 +135,7 @@ impl ApiServer {
             rewriter: Arc::new(parts.rewriter),
             own_store: parts.own_store,
             rotate_token: parts.rotate_token,
+            issuer: parts.issuer,
             audit: parts.audit,
             access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),

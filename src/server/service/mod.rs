@@ -42,6 +42,7 @@ use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::request_info::RequestInfo;
 use super::respond::{self, Answer};
 use super::routes::{self, Miss, Route};
+use super::service_accounts::IssuerDiscovery;
 use crate::api::options::{self, Query};
 use crate::api::status::Status;
 use crate::api::user_info::{MASTERS, UserInfo};
@@ -165,7 +166,7 @@ impl Service {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
-        let requester = self.requester(parts, (info, &query), record)?;
+        let requester = self.requester(parts, (info, &query), record).await?;
         let counted = self.admitted(info, &requester.user)?;
         let attributes = Attributes::of(&requester.user, info, &query);
         let authorized = authorization::authorize(&*server.authorizer, &attributes);
@@ -207,16 +208,22 @@ impl Service {
     }
 
     /// Determines who sent the request, and as whom it is carried out.
-    fn requester(
+    async fn requester(
         &self,
         parts: &Parts,
         (info, query): (&RequestInfo, &Query),
         record: &RequestRecord,
     ) -> Result<Requester, Refused> {
-        let authenticated = self.authenticated(parts);
+        let authenticated = self.authenticated(parts).await;
         let known = authenticated.as_ref().ok();
         record.authenticated(known.map(|known| &known.user), parts);
-        let Authenticated { user, access } = authenticated?;
+        let Authenticated {
+            user,
+            access,
+            notes,
+            ..
+        } = authenticated?;
+        record.noted(notes);
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
         let other = impersonation::impersonated(&parts.headers, &attributes, &**authorizer)?;
@@ -262,13 +269,13 @@ impl Service {
         current
     }
 
-    fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
+    async fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
         let server = &self.thread.server;
         let began = Instant::now();
         let facts = parts.extensions.get::<ConnectionFacts>();
         let certificates = facts.and_then(|facts| facts.certificates.as_deref());
         let credentials = Credentials::of(&parts.headers, certificates);
-        let authenticated = server.authenticator.authenticate(&credentials);
+        let authenticated = server.authenticator.authenticate(&credentials).await;
         let known = authenticated.as_ref().ok();
         let name = known.map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name, began.elapsed());
@@ -343,6 +350,8 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::Revision => labels.at("/taffrail/v1/revision"),
         Route::Backup => labels.at("/taffrail/v1/backup"),
         Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
+        Route::IssuerConfiguration => labels.at("/.well-known/openid-configuration"),
+        Route::IssuerKeys => labels.at("/openid/v1/jwks"),
     }
 }
 
@@ -379,6 +388,8 @@ async fn handle(
             let found = generation.openapi.v3(&key, &scope.query, headers);
             found.ok_or(Miss::Page)?
         }
+        Route::IssuerConfiguration => issuer(scope)?.configuration(),
+        Route::IssuerKeys => issuer(scope)?.keys(),
         Route::Compact => handlers::compact(scope).await?,
         Route::StorageRewrite => handlers::rewrite(scope),
         Route::Inspect => handlers::inspect(scope).await?,
@@ -387,4 +398,8 @@ async fn handle(
         Route::Backup => handlers::backup(scope)?,
         Route::RotateToken => handlers::rotate_token(scope).await?,
     })
+}
+
+fn issuer<'s>(scope: &RequestScope<'s>) -> Result<&'s IssuerDiscovery, Miss> {
+    scope.server.issuer.as_ref().ok_or(Miss::Page)
 }

@@ -12,6 +12,7 @@ use super::api_server::ApiServer;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
 use crate::server::audit::Trail;
+use crate::server::auth::Notes;
 use crate::server::request_info::RequestInfo;
 use crate::server::respond::Answer;
 
@@ -54,6 +55,17 @@ impl RequestRecord {
         }
         if let (Some(trail), Some(info)) = (&self.trail, self.info.get()) {
             trail.authenticated(user, parts, info, &self.audit_id);
+        }
+    }
+
+    /// What is said of the use of the credentials.
+    pub(super) fn noted(&self, notes: Notes) {
+        notes
+            .warnings
+            .into_iter()
+            .for_each(|text| self.warnings.add(text));
+        if let Some(trail) = &self.trail {
+            trail.annotate(notes.annotations);
         }
     }
 

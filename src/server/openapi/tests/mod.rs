@@ -18,7 +18,7 @@ fn openapi() -> OpenApi {
         let registry = stored(false).await.registry;
         let authenticators = Authenticators::new(Vec::new(), Default::default());
         let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
-        registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer));
+        registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer, &[]));
         catalog = Some(registry.current());
     });
     OpenApi::new(catalog.unwrap().groups())

@@ -50,6 +50,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         rewriter: Rewriter::default(),
         own_store: None,
         rotate_token: Arc::new(|| Ok(0)),
+        issuer: None,
         audit: None,
         access_log: AccessLogMode::Off,
         metrics: None,

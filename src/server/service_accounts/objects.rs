@@ -1,0 +1,230 @@
+//! The objects that tokens name, and whether they are still the same.
+
+use std::sync::Arc;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::claims::{Claims, LEEWAY, Reference};
+use crate::api::object::Object;
+use crate::api::status::Status;
+use crate::clock;
+use crate::registry::{Catalog, NamespacedName, RegistryStore};
+use crate::server::auth::Notes;
+use crate::storage::codec::object_of;
+
+/// The stores of what tokens name.
+pub struct Objects {
+    accounts: Arc<RegistryStore>,
+    pods: Option<Arc<RegistryStore>>,
+    secrets: Option<Arc<RegistryStore>>,
+    nodes: Option<Arc<RegistryStore>>,
+}
+
+/// The reply to tokens whose object is gone.
+const INVALIDATED: &str = "service account token has been invalidated";
+
+/// The label of a Secret whose token counts no more.
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+
+impl Objects {
+    /// The stores of this generation. `None` if service accounts are not served.
+    pub fn of(catalog: &Catalog) -> Option<Objects> {
+        let find = |plural| catalog.find("", "v1", plural);
+        Some(Objects {
+            accounts: find("serviceaccounts")?,
+            pods: find("pods"),
+            secrets: find("secrets"),
+            nodes: find("nodes"),
+        })
+    }
+
+    /// The store of service accounts.
+    pub fn accounts(&self) -> &Arc<RegistryStore> {
+        &self.accounts
+    }
+
+    /// The store of a kind that tokens are bound to.
+    pub fn of_kind(&self, kind: &str) -> Option<&Arc<RegistryStore>> {
+        match kind {
+            "Pod" => self.pods.as_ref(),
+            "Secret" => self.secrets.as_ref(),
+            "Node" => self.nodes.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Sees that what a token names is still there.
+    ///
+    /// # Errors
+    /// What is gone, in the words of Kubernetes.
+    pub async fn check(&self, claims: &Claims) -> Result<(), String> {
+        let Claims {
+            namespace,
+            account,
+            binding,
+            ..
+        } = claims;
+        let found = self.account(namespace, &account.name).await?;
+        let uid = found.uid();
+        if uid != account.uid {
+            return Err(format!(
+                "service account UID ({uid}) does not match claim ({})",
+                account.uid
+            ));
+        }
+        if is_gone(&found) {
+            return Err("service account has been deleted".to_owned());
+        }
+        // The node of a pod is told, and not asked for.
+        let node = binding.node.as_ref().filter(|_| binding.pod.is_none());
+        for (kind, what, reference, namespace) in [
+            (
+                "Secret",
+                "secret",
+                binding.secret.as_ref(),
+                Some(&**namespace),
+            ),
+            ("Pod", "pod", binding.pod.as_ref(), Some(&**namespace)),
+            ("Node", "node", node, None),
+        ] {
+            if let Some(reference) = reference {
+                self.check_bound(kind, what, reference, namespace).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_bound(
+        &self,
+        kind: &str,
+        what: &str,
+        reference: &Reference,
+        namespace: Option<&str>,
+    ) -> Result<(), String> {
+        let name = &reference.name;
+        let found = match self.of_kind(kind) {
+            Some(store) => read(store, NamespacedName { namespace, name }).await,
+            None => return Err(INVALIDATED.to_owned()),
+        };
+        let found = found.map_err(|_| INVALIDATED.to_owned())?;
+        if found.uid() != reference.uid {
+            return Err(format!(
+                "{what} UID ({}) does not match service account {what} ref claim ({})",
+                found.uid(),
+                reference.uid
+            ));
+        }
+        match is_gone(&found) {
+            true => Err(INVALIDATED.to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    async fn account(&self, namespace: &str, name: &str) -> Result<Object, String> {
+        let at = NamespacedName {
+            namespace: Some(namespace),
+            name,
+        };
+        let found = read(&self.accounts, at).await;
+        found.map_err(|status| status.message)
+    }
+
+    /// Sees that a token still lies in its Secret.
+    ///
+    /// # Errors
+    /// What is gone, in the words of Kubernetes.
+    pub async fn check_legacy(&self, claims: &Claims, token: &[u8]) -> Result<Notes, String> {
+        let Claims {
+            namespace, account, ..
+        } = claims;
+        let secret = claims.binding.secret.as_ref();
+        let secret = secret.map(|secret| &*secret.name).unwrap_or_default();
+        let at = NamespacedName {
+            namespace: Some(namespace),
+            name: secret,
+        };
+        let invalidated = || "Token has been invalidated".to_owned();
+        let store = self.secrets.as_ref().ok_or_else(invalidated)?;
+        let found = read(store, at).await.map_err(|_| invalidated())?;
+        if found.is_being_deleted() {
+            return Err(invalidated());
+        }
+        let stored = STANDARD
+            .decode(found.text(&["data", "token"]))
+            .unwrap_or_default();
+        if verify_slices_are_equal(&stored, token).is_err() {
+            return Err("Token does not match server's copy".to_owned());
+        }
+        let known = self.account(namespace, &account.name).await?;
+        let (name, uid) = (&account.name, known.uid());
+        if known.is_being_deleted() {
+            return Err(format!(
+                "ServiceAccount {namespace}/{name} has been deleted"
+            ));
+        }
+        if uid != account.uid {
+            return Err(format!(
+                "ServiceAccount UID ({uid}) does not match claim ({})",
+                account.uid
+            ));
+        }
+        if !found
+            .text(&["metadata", "labels", INVALID_SINCE])
+            .is_empty()
+        {
+            return Err(format!(
+                "the token in secret {namespace}/{secret} for service account {namespace}/{name} \
+                 has been marked invalid. Use tokens from the TokenRequest API or manually created \
+                 secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to \
+                 temporarily allow use of this token"
+            ));
+        }
+        let listed = known.at(&["secrets"]).and_then(Value::as_array);
+        let mut listed = listed.into_iter().flatten();
+        let is_listed = listed.any(|one| one.get("name").and_then(Value::as_str) == Some(secret));
+        Ok(notes_of_legacy(secret, is_listed))
+    }
+}
+
+/// What is said of the use of a token in a Secret.
+fn notes_of_legacy(secret: &str, is_generated: bool) -> Notes {
+    let secret = secret.to_owned();
+    if !is_generated {
+        return Notes {
+            annotations: vec![("authentication.k8s.io/legacy-token-manual-secret", secret)],
+            warnings: Vec::new(),
+        };
+    }
+    let warning = "Use tokens from the TokenRequest API or manually created secret-based tokens \
+                   instead of auto-generated secret-based tokens.";
+    Notes {
+        annotations: vec![(
+            "authentication.k8s.io/legacy-token-autogenerated-secret",
+            secret,
+        )],
+        warnings: vec![warning.to_owned()],
+    }
+}
+
+/// The object as a cache has it. A cache that lacks it may be behind, so the store is asked then.
+///
+/// # Errors
+/// 404, and what the store says.
+async fn read(store: &RegistryStore, at: NamespacedName<'_>) -> Result<Object, Box<Status>> {
+    let found = match store.get(at, "0").await {
+        Ok(found) => found,
+        Err(_) => store.get(at, "").await?,
+    };
+    object_of(&found).map_err(|error| Box::new(Status::internal(error)))
+}
+
+/// Whether its deletion began so long ago that clocks can't be the reason.
+fn is_gone(object: &Object) -> bool {
+    let deleted: Option<Timestamp> = object.meta("deletionTimestamp").parse().ok();
+    let latest = clock::now().as_second().saturating_sub(LEEWAY);
+    deleted.is_some_and(|time| time.as_second() < latest)
+}

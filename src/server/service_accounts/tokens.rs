@@ -1,0 +1,339 @@
+//! Knows the users of tokens of service accounts (API-278, API-281).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use futures_util::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+use super::claims::{Claims, LEGACY_ISSUER, NewToken};
+use super::issuer::{self, Keys, ServiceAccountConfig};
+use super::jwt::{self, Compact, TOKEN_BYTES_MAX};
+use super::keys::{KeyFileError, PublicKey};
+use super::objects::Objects;
+use crate::api::user_info::UserInfo;
+use crate::clock;
+use crate::server::auth::{
+    Access, Authenticated, Authenticator, Credentials, LiveCheck, Notes, Revocations, Unauthorized,
+};
+
+/// How many verified tokens are remembered, in each of two generations. To verify a signature takes
+/// longer than the rest of a small request.
+const REMEMBERED: usize = 2048;
+
+/// What the reading of the keys has changed.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyReload {
+    /// Whether the keys are others than before.
+    pub is_changed: bool,
+    /// How many watches end, because the keys of their tokens are gone.
+    pub watches: usize,
+}
+
+/// Makes and knows the tokens of service accounts.
+pub struct ServiceAccountTokens {
+    config: ServiceAccountConfig,
+    keys: ArcSwap<Keys>,
+    objects: OnceLock<Arc<Objects>>,
+    verified: Mutex<Remembered>,
+    revocations: Revocations,
+}
+
+/// A token whose signature is good.
+struct Verified {
+    claims: Claims,
+    key: String,
+    user: Arc<UserInfo>,
+    access: Access,
+}
+
+/// A token, to be looked at again with each request.
+struct Presented {
+    verified: Arc<Verified>,
+    objects: Option<Arc<Objects>>,
+    /// The token itself, if it must still lie in its Secret.
+    looked_up: Option<zeroize::Zeroizing<Vec<u8>>>,
+}
+
+type Digest = [u8; 32];
+type Generation = HashMap<Digest, Arc<Verified>>;
+
+/// The tokens that were verified lately. Only holders of good tokens fill it.
+#[derive(Default)]
+struct Remembered {
+    young: Generation,
+    old: Generation,
+}
+
+impl Remembered {
+    fn find(&mut self, digest: &Digest) -> Option<Arc<Verified>> {
+        if let Some(found) = self.young.get(digest) {
+            return Some(Arc::clone(found));
+        }
+        let found = self.old.remove(digest)?;
+        self.keep(*digest, &found);
+        Some(found)
+    }
+
+    fn keep(&mut self, digest: Digest, verified: &Arc<Verified>) {
+        if self.young.len() >= REMEMBERED {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(digest, Arc::clone(verified));
+    }
+}
+
+impl ServiceAccountTokens {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// [`KeyFileError`]
+    pub fn load(
+        config: ServiceAccountConfig,
+        revocations: Revocations,
+    ) -> Result<ServiceAccountTokens, KeyFileError> {
+        Ok(ServiceAccountTokens {
+            keys: ArcSwap::from_pointee(issuer::load(&config)?),
+            config,
+            objects: OnceLock::new(),
+            verified: Mutex::default(),
+            revocations,
+        })
+    }
+
+    /// From now on tokens are good whose objects are found here.
+    pub fn attach(&self, objects: Arc<Objects>) {
+        // The daemon calls it once, before it serves.
+        let _ = self.objects.set(objects);
+    }
+
+    /// How tokens are made and known.
+    pub fn config(&self) -> &ServiceAccountConfig {
+        &self.config
+    }
+
+    /// Whether tokens are made.
+    pub fn issues(&self) -> bool {
+        !self.config.issuers.is_empty()
+    }
+
+    /// The keys that verify.
+    pub fn public_keys(&self) -> Vec<Arc<PublicKey>> {
+        self.keys.load().public.clone()
+    }
+
+    /// The files that hold keys.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.config.files()
+    }
+
+    /// Reads the keys again. Tokens of keys that are gone are no longer good, and their watches end.
+    ///
+    /// # Errors
+    /// [`KeyFileError`]; the earlier keys stay.
+    pub fn reload(&self) -> Result<KeyReload, KeyFileError> {
+        let keys = Arc::new(issuer::load(&self.config)?);
+        let before = self.keys.swap(Arc::clone(&keys));
+        let ids =
+            |keys: &Keys| -> Vec<String> { keys.public.iter().map(|key| key.id.clone()).collect() };
+        let signer = |keys: &Keys| keys.signing.as_ref().map(|key| key.id.clone());
+        let is_changed = ids(&before) != ids(&keys) || signer(&before) != signer(&keys);
+        if !is_changed {
+            return Ok(KeyReload {
+                is_changed,
+                watches: 0,
+            });
+        }
+        let known = ids(&keys);
+        let Remembered { young, old } = std::mem::take(&mut *self.verified.lock());
+        let gone = young.into_values().chain(old.into_values());
+        let gone = gone.filter(|one| !known.contains(&one.key));
+        let watches = gone.map(|one| self.revocations.revoke(&one.access)).sum();
+        Ok(KeyReload {
+            is_changed,
+            watches,
+        })
+    }
+
+    /// Signs a token.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn sign(&self, token: &NewToken) -> Result<String, &'static str> {
+        let keys = self.keys.load();
+        let key = keys.signing.as_ref().ok_or("there is no key")?;
+        let signed = jwt::sign(key, &token.claims()).ok_or("the key could not sign")?;
+        match signed.len() > TOKEN_BYTES_MAX {
+            true => Err("the token would be too long"),
+            false => Ok(signed),
+        }
+    }
+
+    /// The token if its signature is good; `None` if it is none of these issuers'.
+    fn verified(&self, token: &[u8]) -> Result<Option<Arc<Verified>>, Unauthorized> {
+        // Others are looked up elsewhere, and cost nothing here.
+        if token.len() > TOKEN_BYTES_MAX || !token.contains(&b'.') {
+            return Ok(None);
+        }
+        let digest: Digest = Sha256::digest(token).into();
+        if let Some(known) = self.verified.lock().find(&digest) {
+            return Ok(Some(known));
+        }
+        let Some(compact) = Compact::parse(token) else {
+            return Ok(None);
+        };
+        let issuer = compact.issuer();
+        if issuer != LEGACY_ISSUER && !self.config.issuers.iter().any(|known| known == issuer) {
+            return Ok(None);
+        }
+        let keys = self.keys.load();
+        let key = signer_of(&compact, &keys.public)?;
+        let claims = Claims::of(&compact.claims).map_err(Unauthorized::ServiceAccount)?;
+        let verified = Arc::new(Verified {
+            user: Arc::new(claims.user()),
+            claims,
+            key: key.id.clone(),
+            access: Access::default(),
+        });
+        let mut remembered = self.verified.lock();
+        // Keys that came meanwhile have emptied it, and this token may be of one that is gone.
+        if Arc::ptr_eq(&keys, &self.keys.load()) {
+            remembered.keep(digest, &verified);
+        }
+        Ok(Some(verified))
+    }
+
+    /// For which of the wanted audiences the token is.
+    fn audiences(&self, claims: &Claims, asked: &[String]) -> Result<Vec<String>, Unauthorized> {
+        let implicit = &self.config.audiences;
+        let own = match claims.audiences.is_empty() {
+            true => implicit,
+            false => &claims.audiences,
+        };
+        let wanted = match asked.is_empty() {
+            true => implicit,
+            false => asked,
+        };
+        let both: Vec<String> = own
+            .iter()
+            .filter(|one| wanted.contains(one))
+            .cloned()
+            .collect();
+        if both.is_empty() && !implicit.is_empty() {
+            let problem = format!(
+                "token audiences {} is invalid for the target audiences {}",
+                listed(own),
+                listed(wanted)
+            );
+            return Err(Unauthorized::ServiceAccount(problem));
+        }
+        Ok(both)
+    }
+}
+
+/// The key that has signed a token: that which it names, or any if it names none of these.
+fn signer_of<'k>(
+    token: &Compact<'_>,
+    keys: &'k [Arc<PublicKey>],
+) -> Result<&'k Arc<PublicKey>, Unauthorized> {
+    let is_named = |key: &&Arc<PublicKey>| key.id == token.key_id;
+    let is_any = !keys.iter().any(|key| is_named(&key));
+    let mut tried = keys.iter().filter(|key| is_any || is_named(key));
+    let found = tried.find(|key| token.is_signed_by(key));
+    found.ok_or_else(|| {
+        let problem = match keys.is_empty() {
+            true => "invalid signature, no keys found",
+            false => "go-jose/go-jose: error in cryptographic primitive",
+        };
+        Unauthorized::ServiceAccount(problem.to_owned())
+    })
+}
+
+/// Texts as Go prints a list of them.
+fn listed(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", texts.join(" "))
+}
+
+impl Authenticator for ServiceAccountTokens {
+    fn authenticate(
+        &self,
+        credentials: &Credentials<'_>,
+    ) -> Result<Option<Authenticated>, Unauthorized> {
+        let Some(token) = credentials.bearer else {
+            return Ok(None);
+        };
+        let Some(verified) = self.verified(token)? else {
+            return Ok(None);
+        };
+        let claims = &verified.claims;
+        let audiences = self.audiences(claims, credentials.audiences)?;
+        if !claims.is_legacy {
+            let now = clock::now().as_second();
+            let refused = |why: &str| Unauthorized::ServiceAccount(why.to_owned());
+            claims.check_times(now).map_err(refused)?;
+        }
+        let is_looked_up = claims.is_legacy && self.config.looks_up;
+        Ok(Some(Authenticated {
+            user: Arc::clone(&verified.user),
+            access: verified.access.clone(),
+            audiences: Some(audiences),
+            check: Some(Arc::new(Presented {
+                objects: self.objects.get().cloned(),
+                looked_up: is_looked_up.then(|| zeroize::Zeroizing::new(token.to_vec())),
+                verified,
+            })),
+            notes: Notes::default(),
+        }))
+    }
+}
+
+impl Presented {
+    async fn look(&self) -> Result<Notes, Unauthorized> {
+        let claims = &self.verified.claims;
+        let failed = Unauthorized::ServiceAccount;
+        let Some(objects) = &self.objects else {
+            return Err(failed("service accounts are not served".to_owned()));
+        };
+        let mut notes = Notes::default();
+        match &self.looked_up {
+            Some(token) => notes = objects.check_legacy(claims, token).await.map_err(failed)?,
+            None if claims.is_legacy => {}
+            None => objects.check(claims).await.map_err(failed)?,
+        }
+        if claims.audiences.is_empty() {
+            let subject = claims.subject.clone();
+            notes
+                .annotations
+                .push(("authentication.k8s.io/legacy-token", subject));
+        }
+        let now = clock::now().as_second();
+        if let Some(after) = claims.times.warn_after.filter(|after| now > *after) {
+            let text = format!(
+                "subject: {}, seconds after warning threshold: {}",
+                claims.subject,
+                now.saturating_sub(after)
+            );
+            notes
+                .annotations
+                .push(("authentication.k8s.io/stale-token", text));
+        }
+        Ok(notes)
+    }
+}
+
+impl LiveCheck for Presented {
+    fn check(&self) -> BoxFuture<'_, Result<Notes, Unauthorized>> {
+        self.look().boxed()
+    }
+}
+
+impl fmt::Debug for Presented {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Presented(hidden)")
+    }
+}
