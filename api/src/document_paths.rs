@@ -125,6 +125,19 @@ pub fn json_type(value: &Value) -> &'static str {
     }
 }
 
+/// The kind of Go's type that a value has when no type is known.
+pub(crate) fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ pub(crate) mod go_time;
 mod scalar;
 pub(crate) mod scalars;
 mod tree;
+mod unstructured;
 
 use std::fmt::Write as _;
 
@@ -26,6 +27,7 @@ use crate::status::Status;
 
 pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
 use tree::{Numbers, TypedSeed};
+pub use unstructured::from_unstructured;
 
 /// The form of a body (http.md 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

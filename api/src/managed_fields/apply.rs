@@ -11,10 +11,11 @@ use super::last_applied::{self, LAST_APPLIER};
 use super::updater::{
     Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
 };
+use crate::decode::from_unstructured;
 use crate::field_set::Filter;
 use crate::object::{Object, whole_seconds};
-use crate::patch::from_unstructured;
 use crate::resource::convert;
+use crate::schema::Empty;
 use crate::status::Status;
 use crate::typed::ValueType;
 
@@ -34,7 +35,8 @@ pub struct Application<'a> {
 
 impl FieldManager<'_> {
     /// Applies an object to the live one, or to none (API-172). Both have the version of the
-    /// request. The result has managedFields and is in the canonical form, filled in by `fill_in`.
+    /// request. The result has managedFields and the form that objects have until they are stored
+    /// ([`Empty::Told`]), filled in by `fill_in`.
     ///
     /// # Errors
     /// 400 for an object of another kind, 409 for conflicts, 500 for what has not the types of the
@@ -71,7 +73,7 @@ impl FieldManager<'_> {
         if !is_same {
             fill_in(&mut object);
         }
-        self.definition.canonicalize(&mut object);
+        self.definition.canonicalize_with(&mut object, Empty::Told);
         let entries = self.entries_after(entries, managers, &identity, is_same);
         object.set_managed_fields(write_entries(entries));
         if application.manager == LAST_APPLIER {
@@ -150,10 +152,11 @@ impl FieldManager<'_> {
                  unstructured object to {kind}: {problem}"
             )))
         };
+        let Some((schema, id)) = self.definition.object_type.found() else {
+            return Err(failed("its type is unknown"));
+        };
         let mut members = merged.0;
-        if let Some((schema, id)) = self.definition.object_type.found() {
-            from_unstructured(schema, id, &mut members).map_err(|why| failed(&why))?;
-        }
+        from_unstructured(schema, id, &mut members).map_err(|problem| failed(&problem))?;
         Ok(Object::of(members))
     }
 
@@ -206,7 +209,7 @@ impl Versions for FieldManager<'_> {
         let from = self.version(object.api_version()).ok_or(NoSuchVersion)?;
         let mut object = object.clone();
         convert(&mut object, from, to);
-        to.canonicalize(&mut object);
+        to.canonicalize_with(&mut object, Empty::Printed);
         Ok(object)
     }
 

@@ -13,6 +13,7 @@ use super::entry::{
 use crate::field_set::{FieldPath, FieldSet, Filter};
 use crate::object::{Object, whole_seconds};
 use crate::resource::{ResourceDefinition, convert};
+use crate::schema::Empty;
 use crate::typed::{Comparison, ValueType};
 
 /// The manager of a writer without a name.
@@ -57,20 +58,31 @@ pub struct FieldManager<'m> {
 
 impl FieldManager<'_> {
     /// Gives an object that replaces the live one, or that is new, its managedFields, and brings it
-    /// into the canonical form. Both have the version of the request and are filled in. A client's
-    /// own managedFields count at the main endpoint if they can be read (API-188). Nothing here
-    /// fails: an object whose fields can't be told has none (API-190).
+    /// into the form that objects have until they are stored ([`Empty::Told`]). Both have the
+    /// version of the request and are filled in. A client's own managedFields count at the main
+    /// endpoint if they can be read (API-188). Nothing here fails: an object whose fields can't be
+    /// told has none (API-190).
     pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) {
         let sent = new.metadata_mut().remove("managedFields");
         new.set_managed_fields(None);
-        self.definition.canonicalize(new);
+        let has_empty = self.definition.canonicalize_with(new, Empty::Told);
+        if !ValueType::of_objects(self.definition.object_type).has_keys(new) {
+            return;
+        }
         let stored = live.and_then(|live| kept_entries(live).ok());
         let entries = self.entries_of_write(sent, stored.unwrap_or_default());
         if entries.is_empty() && live.is_some() {
             // Who is not tracked any more stays so (API-186).
             return;
         }
-        let entries = self.updated(entries, live, new, manager);
+        // What is not printed is not owned.
+        let printed = has_empty.then(|| {
+            let mut printed = new.clone();
+            self.definition
+                .canonicalize_with(&mut printed, Empty::Printed);
+            printed
+        });
+        let entries = self.updated(entries, live, printed.as_ref().unwrap_or(new), manager);
         new.set_managed_fields(entries.ok().and_then(write_entries));
     }
 
@@ -221,7 +233,7 @@ impl FieldManager<'_> {
     fn in_version(&self, object: &Object, definition: &ResourceDefinition) -> Object {
         let mut object = object.clone();
         convert(&mut object, self.definition, definition);
-        definition.canonicalize(&mut object);
+        definition.canonicalize_with(&mut object, Empty::Printed);
         object
     }
 

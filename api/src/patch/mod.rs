@@ -26,7 +26,6 @@ use limits::Limits;
 use missing::Instead;
 
 pub use strategic::StrategicPatch;
-pub(crate) use strategic::from_unstructured;
 
 /// The maximum number of operations in a JSON patch (API-159).
 const MAX_OPERATIONS: usize = 10_000;

@@ -14,7 +14,7 @@ mod verb;
 
 use crate::group_version_kind::GroupVersionKind;
 use crate::object::Object;
-use crate::schema::{self, Empties, ObjectType};
+use crate::schema::{self, Empty, ObjectType};
 
 pub use columns::{Cell, Column};
 pub use conversion::{ConversionStrategy, UnservedVersion, convert};
@@ -269,13 +269,18 @@ impl ResourceDefinition {
         }
     }
 
-    /// The empty lists and maps of an object of this version that are distinguished from absent
-    /// ones while it is checked. The canonical form has none of them.
-    pub fn empties(&self, object: &Object) -> Empties {
+    /// Brings an object of this version that is written into its canonical form, in which these
+    /// empty lists and maps stay. Whether some have.
+    pub fn canonicalize_with(&self, object: &mut Object, empty: Empty) -> bool {
         let found = self.object_type.found();
-        found.map_or_else(Empties::default, |(schema, id)| {
-            schema.empties(id, &object.0)
-        })
+        found.is_some_and(|(schema, id)| schema.canonicalize_with(id, &mut object.0, empty))
+    }
+
+    /// Makes empty lists and maps of an object none where the stored one has none either.
+    pub fn forget_same_empties(&self, object: &mut Object, stored: &Object) {
+        if let Some((schema, id)) = self.object_type.found() {
+            schema.forget_same_empties(id, &mut object.0, &stored.0);
+        }
     }
 
     /// The selectable fields that are indexed, by their place in the list.

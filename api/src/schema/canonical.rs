@@ -4,6 +4,11 @@
 //! Kubernetes reads objects into structs and prints these. So a member that was not given is
 //! printed if its field is, and a member that is empty is not printed unless it is a pointer. Two
 //! bodies that mean the same are the same in this form.
+//!
+//! While an object is written it has a form in front of that one. Until an object is stored, Go
+//! tells a list or map that was given empty from one that was not given. Clients see it in fields
+//! that are always printed, which the writer owns then, and in what some fields are refused for,
+//! which the notation calls `empty`.
 
 use serde_json::{Map, Value};
 
@@ -11,13 +16,49 @@ use super::model::{Field, Scalar, Schema, Shape, StructId, Type};
 
 type Members = Map<String, Value>;
 
+/// Which empty lists and maps stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Empty {
+    /// None, as when the object is read from storage.
+    Forgotten,
+    /// Those of fields that are always printed, as Go prints what it has just read.
+    Printed,
+    /// Those that are told from none while the object is checked.
+    Told,
+}
+
+impl Empty {
+    fn stays(self, field: &Field) -> bool {
+        match self {
+            Empty::Forgotten => false,
+            Empty::Printed => field.is_always_printed,
+            Empty::Told => field.tells_empty(),
+        }
+    }
+}
+
+impl Field {
+    /// Whether an empty list or map is told from none until the object is stored.
+    pub(crate) fn tells_empty(&self) -> bool {
+        let has_items = matches!(self.of.shape, Shape::List(_) | Shape::Map(_));
+        has_items && (self.is_always_printed || self.distinguishes_empty)
+    }
+}
+
 impl Schema {
     /// Brings the members of a struct into the canonical form. Doing it twice changes nothing. The
     /// values have the types of the schema.
     pub fn canonicalize(&self, id: StructId, members: &mut Members) {
+        self.canonicalize_with(id, members, Empty::Forgotten);
+    }
+
+    /// Brings the members of a struct into the canonical form, in which these empty lists and maps
+    /// stay. Whether some have.
+    pub fn canonicalize_with(&self, id: StructId, members: &mut Members, empty: Empty) -> bool {
         let Some(of) = self.get(id) else {
-            return;
+            return false;
         };
+        let mut has_empty = false;
         members.retain(|name, value| {
             let Some(field) = of.field(name) else {
                 return true;
@@ -26,7 +67,11 @@ impl Schema {
                 // It is printed below if it is printed without a value.
                 return false;
             }
-            self.canonicalize_value(&field.of, value);
+            if is_nil(&field.of, value) && empty.stays(field) {
+                has_empty = true;
+                return true;
+            }
+            has_empty |= self.canonicalize_value(&field.of, value, empty);
             if field.of.is_pointer || !is_zero(&field.of, value) {
                 return true;
             }
@@ -40,6 +85,7 @@ impl Schema {
                 members.insert(field.name.clone(), value);
             }
         }
+        has_empty
     }
 
     /// Adds the structs that Go has without being given any, so that what they lack can be filled
@@ -78,20 +124,24 @@ impl Schema {
         }
     }
 
-    fn canonicalize_value(&self, of: &Type, value: &mut Value) {
+    fn canonicalize_value(&self, of: &Type, value: &mut Value, empty: Empty) -> bool {
         match (&of.shape, value) {
-            (Shape::Struct(id), Value::Object(members)) => self.canonicalize(*id, members),
+            (Shape::Struct(id), Value::Object(members)) => {
+                self.canonicalize_with(*id, members, empty)
+            }
             (Shape::List(item), Value::Array(items)) if has_parts(item) => {
-                for value in items {
-                    self.canonicalize_value(item, value);
-                }
+                let found = items.iter_mut();
+                found.fold(false, |has_empty, value| {
+                    self.canonicalize_value(item, value, empty) || has_empty
+                })
             }
             (Shape::Map(item), Value::Object(members)) if has_parts(item) => {
-                for value in members.values_mut() {
-                    self.canonicalize_value(item, value);
-                }
+                let found = members.values_mut();
+                found.fold(false, |has_empty, value| {
+                    self.canonicalize_value(item, value, empty) || has_empty
+                })
             }
-            _ => {}
+            _ => false,
         }
     }
 
@@ -168,7 +218,12 @@ pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
 
 /// An empty list or map, which Kubernetes keeps as none.
 fn is_nil(of: &Type, value: &Value) -> bool {
-    matches!(value, Value::Array(_) | Value::Object(_)) && !matches!(of.shape, Shape::Struct(_))
+    let is_empty = match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    is_empty && !matches!(of.shape, Shape::Struct(_))
 }
 
 /// Whether the value is a struct that is printed without members too.

@@ -11,9 +11,10 @@ mod messages;
 mod model;
 mod notation;
 mod openapi;
+mod ways;
 
+pub use canonical::Empty;
 pub(crate) use canonical::is_zero;
-pub use empties::Empties;
 pub(crate) use messages::{
     DELIMITED, Message, MessagePart, is_list_message, push_number, wire_type,
 };

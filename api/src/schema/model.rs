@@ -39,9 +39,11 @@ pub struct Struct {
     pub(super) fields: Vec<Field>,
     /// The places of those that may be printed without a value.
     pub(super) printed_without_value: Vec<usize>,
-    /// The places of those that distinguish an empty value from an absent one, or have such fields
-    /// below.
+    /// The places of those that tell an empty value from an absent one, or have such fields below.
     pub(super) to_empties: Vec<usize>,
+    /// The places of those lists whose items may lack what tells them apart, or that have such
+    /// lists below.
+    pub(super) to_keyless: Vec<usize>,
     /// Its form in protobuf.
     pub(super) message: LazyMessage,
 }
@@ -336,9 +338,15 @@ impl Struct {
         places.filter_map(|place| self.fields.get(*place))
     }
 
-    /// The fields that distinguish an empty value from an absent one, or have such fields below.
+    /// The fields that tell an empty value from an absent one, or have such fields below.
     pub(super) fn to_empties(&self) -> impl Iterator<Item = &Field> {
         let places = self.to_empties.iter();
+        places.filter_map(|place| self.fields.get(*place))
+    }
+
+    /// The lists whose items may lack what tells them apart, and the fields with such lists below.
+    pub(crate) fn to_keyless(&self) -> impl Iterator<Item = &Field> {
+        let places = self.to_keyless.iter();
         places.filter_map(|place| self.fields.get(*place))
     }
 

@@ -42,10 +42,10 @@
 use std::collections::HashMap;
 
 use super::canonical::is_printed_without_value;
-use super::empties::find_ways;
 use super::model::{
     Field, KindName, ListType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct, StructId, Type,
 };
+use super::ways::find_ways;
 
 /// A text that can't be understood.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -200,6 +200,7 @@ impl Resolver<'_, '_> {
         let printed = fields.iter().enumerate().filter_map(printed);
         Ok(Struct {
             to_empties: Vec::new(),
+            to_keyless: Vec::new(),
             package: text.package.to_owned(),
             name: text.name.to_owned(),
             kind: self.kind(text),

@@ -10,6 +10,7 @@ mod created_fields;
 mod elements;
 mod errors;
 mod field_set;
+mod keys;
 mod kind;
 mod merge;
 mod reconcile;
@@ -67,6 +68,12 @@ impl<'s> ValueType<'s> {
     /// All faults, in Kubernetes' words.
     pub fn validate(&self, object: &Object, allows_duplicates: bool) -> Result<(), TypeErrors> {
         validate::validate(*self, &object.0, allows_duplicates)
+    }
+
+    /// Whether the items of granular lists of an object have keys. The object was decoded, so all
+    /// else of it has the type.
+    pub fn has_keys(&self, object: &Object) -> bool {
+        keys::has_all(*self, &object.0)
     }
 
     /// The fields that an object has: its leaves, the items of granular lists, and the members of

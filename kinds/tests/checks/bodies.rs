@@ -5,6 +5,7 @@ use api::go_json::write_json;
 use api::object::Object;
 use api::protobuf::{Envelope, Texts, to_json, write_message};
 use api::resource::{Cell, ResourceDefinition};
+use api::schema::Empty;
 use kinds::types::TYPES;
 use serde_json::{Map, Value};
 
@@ -15,9 +16,7 @@ use super::row;
 pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
     let mut object = object.clone();
     fill_in(&mut object, row);
-    let empties = row.empties(&object);
-    row.canonicalize(&mut object);
-    if empties.restore(&mut object.0, None) {
+    if row.canonicalize_with(&mut object, Empty::Told) {
         if let Some(validate) = row.create.validate {
             validate(&object);
         }

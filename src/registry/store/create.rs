@@ -12,7 +12,6 @@ use crate::api::metadata::deduplicate_owners;
 use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
-use crate::api::schema::Empties;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -56,12 +55,12 @@ impl RegistryStore {
             subresource: None,
         };
         deduplicate(&mut object, context);
-        let empties = self.take_in(&mut object, &request);
+        self.take_in(&mut object, &request);
         self.admit(&request, options, &mut object, None).await?;
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {
-            let creating = self.create_named(&request, options, object, &empties, creation);
+            let creating = self.create_named(&request, options, object, creation);
             return creating.await;
         }
         let mut last = None;
@@ -69,7 +68,7 @@ impl RegistryStore {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
             let creation = creation.clone();
-            let creating = self.create_named(&request, options, candidate, &empties, creation);
+            let creating = self.create_named(&request, options, candidate, creation);
             match creating.await {
                 Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
                 other => return other,
@@ -85,16 +84,15 @@ impl RegistryStore {
         )))
     }
 
-    /// One attempt with a name, from validation on. `empties` were given.
+    /// One attempt with a name, from validation on.
     async fn create_named(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
         mut object: Object,
-        empties: &Empties,
         creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        self.prepare_new(&mut object, empties, request.context)?;
+        self.prepare_new(&mut object, request.context)?;
         self.validate_admitted(request, options, &object, None)
             .await?;
         let allocated = self.allocate(&mut object, None, options.dry_run).await?;
@@ -149,7 +147,6 @@ impl RegistryStore {
     pub(super) fn prepare_new(
         &self,
         object: &mut Object,
-        empties: &Empties,
         context: &RequestContext,
     ) -> Result<(), Box<Status>> {
         self.strategy.set_requester(object, &context.user);
@@ -157,7 +154,7 @@ impl RegistryStore {
         let uid = uuid::Uuid::new_v4().to_string();
         let now = clock::now();
         context.warn(self.strategy.warnings_before(object));
-        let warnings = self.strategy.prepare_create(object, &uid, now, empties)?;
+        let warnings = self.strategy.prepare_create(object, &uid, now)?;
         context.warn(warnings);
         Ok(())
     }

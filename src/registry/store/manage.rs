@@ -8,7 +8,6 @@ use crate::api::field_set::{FieldPath, FieldSet, Filter};
 use crate::api::managed_fields::FieldManager;
 use crate::api::object::Object;
 use crate::api::resource::{FieldPath as Names, ResourceDefinition, convert};
-use crate::api::schema::Empties;
 use crate::clock;
 use crate::registry::strategy::fill_in;
 
@@ -58,14 +57,12 @@ fn excluding(resets: &[Names]) -> Option<Filter> {
 
 impl RegistryStore {
     /// Fills in what the writer of a new object left out, says who owns what of it, and converts it
-    /// into the version of the hub (http.md 7, 4.6). Answers what was given empty.
-    pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) -> Empties {
+    /// into the version of the hub (http.md 7, 4.6).
+    pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) {
         fill_in(object, self.definition());
-        let empties = self.definition().empties(object);
         let manager = &request.context.manager;
         self.field_manager(request).update(None, object, manager);
         self.convert_to_hub(object);
-        empties
     }
 
     /// Converts an object of this version into the version of the hub. What that fills in comes

@@ -15,7 +15,6 @@ use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
 use crate::api::resource::{ResourceDefinition, Subresource};
-use crate::api::schema::Empties;
 use crate::api::status::Status;
 use crate::clock;
 use crate::registry::context::RequestContext;
@@ -260,16 +259,16 @@ impl Updating<'_> {
         if self.request.subresource.is_some() {
             return Err(absent());
         }
-        let (mut object, empties) = match self.source {
+        let mut object = match self.source {
             UpdateSource::Replace(object) if definition.create_on_update => self.first(object)?,
-            UpdateSource::Apply(applied) => (self.first_applied(applied)?, Empties::default()),
+            UpdateSource::Apply(applied) => self.first_applied(applied)?,
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
         store
             .admit(&self.request, self.options, &mut object, None)
             .await?;
-        store.prepare_new(&mut object, &empties, self.request.context)?;
+        store.prepare_new(&mut object, self.request.context)?;
         store
             .validate_admitted(&self.request, self.options, &object, None)
             .await?;
@@ -279,7 +278,7 @@ impl Updating<'_> {
     }
 
     /// The first content of an object that is put.
-    fn first(&self, object: &Object) -> Result<(Object, Empties), Box<Status>> {
+    fn first(&self, object: &Object) -> Result<Object, Box<Status>> {
         let (store, definition) = (self.store, self.store.definition());
         if !object.uid().is_empty() {
             let key = store.options.root.physical(self.key);
@@ -292,8 +291,8 @@ impl Updating<'_> {
         }
         let mut object = object.clone();
         object.set_meta("resourceVersion", "");
-        let empties = store.take_in(&mut object, &self.request);
-        Ok((object, empties))
+        store.take_in(&mut object, &self.request);
+        Ok(object)
     }
 
     /// The first content of an object that is applied (API-152).
@@ -346,7 +345,7 @@ impl Updating<'_> {
         stored: &Object,
     ) -> Result<Object, Box<Status>> {
         let store = self.store;
-        let (mut object, empties) = self.changed(stored)?;
+        let mut object = self.changed(stored)?;
         store
             .admit(&self.request, self.options, &mut object, Some(stored))
             .await?;
@@ -356,8 +355,7 @@ impl Updating<'_> {
         let part = part.filter(|part| part.scaling.is_none());
         store.prepare_allocation(&mut object, Some(stored));
         let strategy = &store.strategy;
-        let warnings =
-            strategy.prepare_update(&mut object, stored, part, clock::now(), &empties)?;
+        let warnings = strategy.prepare_update(&mut object, stored, part, clock::now())?;
         self.request.context.warn(warnings);
         keep_times(&mut object, stored);
         store
@@ -368,37 +366,30 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The requested content as an object of the hub, with its managedFields, and what of it was
-    /// given empty.
-    fn changed(&self, stored: &Object) -> Result<(Object, Empties), Box<Status>> {
+    /// The requested content as an object of the hub, with its managedFields.
+    fn changed(&self, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
         let live = store.in_version(stored);
         let manager = store.field_manager(&self.request);
-        let (mut object, empties) = match self.request.scaling() {
+        let mut object = match self.request.scaling() {
             None => self.requested(&manager, &live)?,
             Some(scaling) => {
                 let scale = manager.scale_of(&live, scaling)?;
-                let (scale, _) = self.requested(&manager.of_scales(scaling), &scale)?;
-                let object = store.scaled(&manager, scaling, &scale, live.into_owned())?;
-                (object, Empties::default())
+                let scale = self.requested(&manager.of_scales(scaling), &scale)?;
+                store.scaled(&manager, scaling, &scale, live.into_owned())?
             }
         };
         store.convert_to_hub(&mut object);
-        Ok((object, empties))
+        Ok(object)
     }
 
     /// What the request makes of a live object, with its managedFields. Both have the kind of the
     /// manager.
-    /// What of it was given empty leaves, too.
-    fn requested(
-        &self,
-        manager: &FieldManager<'_>,
-        live: &Object,
-    ) -> Result<(Object, Empties), Box<Status>> {
+    fn requested(&self, manager: &FieldManager<'_>, live: &Object) -> Result<Object, Box<Status>> {
         if let UpdateSource::Apply(applied) = self.source {
             let mut object = self.applied(manager, applied, Some(live))?;
             self.check_identity(&mut object)?;
-            return Ok((object, Empties::default()));
+            return Ok(object);
         }
         let mut object = self.wanted(manager.definition, live)?;
         if let UpdateSource::Replace(_) = self.source {
@@ -406,9 +397,8 @@ impl Updating<'_> {
             deduplicate(&mut object, self.request.context);
         }
         fill_in(&mut object, manager.definition);
-        let empties = manager.definition.empties(&object);
         manager.update(Some(live), &mut object, &self.request.context.manager);
-        Ok((object, empties))
+        Ok(object)
     }
 
     /// The requested content, based on the current object of this kind.

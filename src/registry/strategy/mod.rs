@@ -16,7 +16,7 @@ use crate::api::object::{Object, keep, put, remove, whole_seconds};
 use crate::api::resource::{
     GenerationRule, Lifetime, ResourceDefinition, Subresource, WarningsFunction,
 };
-use crate::api::schema::Empties;
+use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 
@@ -76,8 +76,8 @@ impl Strategy {
     }
 
     /// Sets the fields that the server decides on create (API-94, API-91). An object of the hub's
-    /// version has its canonical form before. `empties` were given. What the client is warned of
-    /// leaves.
+    /// version has the form of new objects before ([`Empty::Told`]). It leaves in the canonical
+    /// form. What the client is warned of leaves, too.
     ///
     /// # Errors
     /// 422 with all faults of the object.
@@ -86,20 +86,15 @@ impl Strategy {
         object: &mut Object,
         uid: &str,
         now: Timestamp,
-        empties: &Empties,
     ) -> Result<Vec<String>, Box<Status>> {
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
         let strategy = &self.definition.create;
-        let mut is_canonical = Arc::ptr_eq(&self.definition, &self.hub)
-            && strategy.prepare.is_none()
-            && strategy.requester.is_none();
         for path in &strategy.drops {
             // An empty struct is what the canonical form has there.
             let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
             if object.at(path).is_some_and(|value| !is_empty(value)) {
                 remove(object, path);
-                is_canonical = false;
             }
         }
         if let GenerationRule::OnChangeOf(_) = self.definition.generation {
@@ -110,10 +105,7 @@ impl Strategy {
             // What was prepared is filled in as well, as when it is read from storage.
             self.fill_in(object);
         }
-        if !is_canonical {
-            self.hub.canonicalize(object);
-        }
-        let has_empties = empties.restore(&mut object.0, None);
+        let has_empties = self.hub.canonicalize_with(object, Empty::Told);
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));
@@ -153,7 +145,6 @@ impl Strategy {
         stored: &Object,
         subresource: Option<&Subresource>,
         now: Timestamp,
-        empties: &Empties,
     ) -> Result<Vec<String>, Box<Status>> {
         let (strategy, checks) = match subresource {
             Some(part) => (&part.update, part.update_checks),
@@ -173,13 +164,15 @@ impl Strategy {
         if let Some(stamp) = strategy.stamp {
             stamp(object, stored, now);
         }
-        self.hub.canonicalize(object);
+        let has_empties = self.hub.canonicalize_with(object, Empty::Told);
+        if has_empties {
+            self.hub.forget_same_empties(object, stored);
+        }
         let counts = subresource.is_none_or(|part| part.raises_generation);
         if counts && self.raises_generation(object, stored) {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
-        let has_empties = empties.restore(&mut object.0, Some(&stored.0));
         let mut errors = metadata::validate_update(object, stored, &self.definition, checks);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object, stored)));

@@ -2,7 +2,6 @@ use serde_json::{Value, json};
 
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
-use crate::api::schema::Empties;
 use crate::kinds::definitions::core;
 use crate::registry::strategy::Strategy;
 use crate::registry::tests::fixture::Fixture;
@@ -19,12 +18,7 @@ fn created(definition: ResourceDefinition, value: Value) -> Object {
     let strategy = Strategy::of(definition);
     strategy.fill_in(&mut object);
     strategy
-        .prepare_create(
-            &mut object,
-            "u",
-            jiff::Timestamp::UNIX_EPOCH,
-            &Empties::default(),
-        )
+        .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH)
         .expect("it is valid");
     object
 }
@@ -40,7 +34,7 @@ fn update(
     strategy.fill_in(&mut object);
     let subresource = strategy.definition().subresource(subresource);
     let now = jiff::Timestamp::UNIX_EPOCH;
-    match strategy.prepare_update(&mut object, stored, subresource, now, &Empties::default()) {
+    match strategy.prepare_update(&mut object, stored, subresource, now) {
         Ok(_) => Ok(object),
         Err(status) => {
             let details = status.details.unwrap_or_default();

@@ -375,8 +375,7 @@ impl Node<'_> {
             let before = members.remove(&name).or_else(|| earlier.remove(&name));
             let before = before.filter(|_| self.reading.merges);
             let value = access.next_value_seed(self.inside(&place, guide)?.onto(before))?;
-            let is_kept =
-                field.distinguishes_empty || field.of.is_pointer || !is_zero(&field.of, &value);
+            let is_kept = field.tells_empty() || field.of.is_pointer || !is_zero(&field.of, &value);
             if is_kept && !value.is_null() {
                 members.insert(name, value);
             } else {

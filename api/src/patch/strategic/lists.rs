@@ -10,6 +10,7 @@ use super::lookup::{Identity, ListRule, Of};
 use super::maps::{self, DIRECTIVE, ELEMENT_ORDER};
 use super::order::{Index, arrange, partition};
 use super::refusal::Refusal;
+use crate::document_paths::go_kind;
 
 /// A merged list.
 pub(super) struct Merged {
@@ -80,8 +81,8 @@ fn kind_of_items(current: &[Value], patch: &[Value]) -> Result<Items, Refusal> {
         Value::Null => return Err(Refusal::incomparable()),
         _ => {}
     }
-    let kind = super::printed::go_kind(first);
-    if items.any(|item| super::printed::go_kind(item) != kind) {
+    let kind = go_kind(first);
+    if items.any(|item| go_kind(item) != kind) {
         return Err(Refusal::mixed([current, patch]));
     }
     Ok(if first.is_object() {

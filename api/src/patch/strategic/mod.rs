@@ -12,21 +12,20 @@ mod maps;
 mod order;
 mod printed;
 mod refusal;
-mod typed;
 
 use serde_json::{Map, Value};
 
 use self::lookup::Of;
 use self::printed::Members;
-use crate::decode::{BodyFormat, FieldFault, decode_value, strict_decoding_error};
+use crate::decode::{
+    BodyFormat, FieldFault, decode_value, from_unstructured, strict_decoding_error,
+};
 use crate::go_json;
 use crate::object::Object;
 use crate::options::FieldValidation;
 use crate::patch::Patched;
 use crate::resource::ResourceDefinition;
 use crate::status::Status;
-
-pub(crate) use typed::from_unstructured;
 
 /// A strategic merge patch that was read.
 #[derive(Clone, Debug)]
@@ -95,7 +94,7 @@ impl StrategicPatch {
         maps::merge(&mut members, &mut patch, Of::Struct(schema, of, false))?;
         let refused = |why: &str| Box::new(Status::patch_result_invalid(Members(&patch), why));
         let forgets_managers = has_no_managers(&members);
-        let unknown = typed::convert(schema, id, &mut members).map_err(|why| refused(&why))?;
+        let unknown = from_unstructured(schema, id, &mut members).map_err(|why| refused(&why))?;
         let mut faults = self.duplicates.clone();
         faults.extend(unknown);
         if validation == FieldValidation::Strict && !faults.is_empty() {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
+use crate::document_paths::go_kind;
 use crate::truncated::truncated_display;
 
 /// The limit on the values that one refusal shows.
@@ -97,19 +98,6 @@ fn print_number(number: &Number, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     } else {
         let sign = if exponent < 0 { '-' } else { '+' };
         write!(f, "{digits}e{sign}{:02}", exponent.abs())
-    }
-}
-
-/// The kind of Go's type that a value has when no type is known.
-pub(super) fn go_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "invalid",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "slice",
-        Value::Object(_) => "map",
     }
 }
 

@@ -1,14 +1,13 @@
-//! A merged object as an object of its type, as Kubernetes converts one from a map (API-156,
-//! API-168).
+//! An object of any members as one of its type, as Kubernetes converts what an apply or a
+//! strategic merge patch has merged (API-156, API-168).
 //!
 //! Refusals are those of that conversion, which are others than those of its JSON decoder: numbers
 //! of another size are cut, whole floats are accepted, and nothing names the field.
 
 use serde_json::{Map, Value};
 
-use super::printed::go_kind;
-use crate::decode::scalars;
-use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
+use super::scalars;
+use crate::document_paths::{FieldFault, FieldFaults, Place, go_kind, json_type};
 use crate::quantity;
 use crate::schema::{Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
 
@@ -19,7 +18,7 @@ type Members = Map<String, Value>;
 ///
 /// # Errors
 /// The first value that is not of its type, in the order in which the fields are declared.
-pub(super) fn convert(
+pub fn from_unstructured(
     schema: &Schema,
     id: StructId,
     members: &mut Members,
@@ -27,7 +26,6 @@ pub(super) fn convert(
     let mut conversion = Conversion {
         schema,
         faults: FieldFaults::default(),
-        keeps_empty: false,
     };
     if let Some(of) = schema.get(id) {
         conversion.members(of, members, &Place::Top)?;
@@ -37,31 +35,9 @@ pub(super) fn convert(
     Ok(faults)
 }
 
-/// As [`convert`], of an applied object, where an empty list may differ from an absent one.
-///
-/// # Errors
-/// As [`convert`].
-pub(crate) fn from_unstructured(
-    schema: &Schema,
-    id: StructId,
-    members: &mut Members,
-) -> Result<(), String> {
-    let mut conversion = Conversion {
-        schema,
-        faults: FieldFaults::default(),
-        keeps_empty: true,
-    };
-    match schema.get(id) {
-        Some(of) => conversion.members(of, members, &Place::Top),
-        None => Ok(()),
-    }
-}
-
 struct Conversion<'s> {
     schema: &'s Schema,
     faults: FieldFaults,
-    /// Whether an empty value is kept where it is distinguished from an absent one.
-    keeps_empty: bool,
 }
 
 /// The first refusal by the place of its field.
@@ -110,7 +86,7 @@ impl Conversion<'_> {
                 first.note(field.position + 1, why);
                 return false;
             }
-            let is_kept = self.keeps_empty && field.distinguishes_empty || field.of.is_pointer;
+            let is_kept = field.tells_empty() || field.of.is_pointer;
             !value.is_null() && (is_kept || !is_zero(&field.of, value))
         });
         match first.0 {
