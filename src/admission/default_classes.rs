@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
-use serde_json::Value;
 
 use super::client::ResourceClient;
 use super::{Admitted, Attributes, MutatingPlugin, Plugin};
@@ -130,7 +129,7 @@ fn default_class<'c>(classes: &'c [Object], marks: &[&str]) -> Option<&'c str> {
         marks
             .iter()
             .filter_map(of)
-            .any(|mark| *mark == Value::from("true"))
+            .any(|mark| mark.as_str() == Some("true"))
     };
     let marked = classes.iter().filter(is_marked);
     let first = marked.min_by_key(|class| (Reverse(class.meta("creationTimestamp")), class.name()));
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn class(name: &str, created: &str, mark: Value) -> Object {
+    fn class(name: &str, created: &str, mark: serde_json::Value) -> Object {
         let metadata = json!({"name": name, "creationTimestamp": created,
             "annotations": {STORAGE_MARKS[0]: mark}});
         let mut class = Object::default();

@@ -77,8 +77,12 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
     unbuilt("AlwaysDeny", false),
 ];
 
-/// It wants accounts in every namespace, so it runs only when it is asked for (D-60).
+/// It wants accounts in every namespace.
 pub const SERVICE_ACCOUNT: &str = "ServiceAccount";
+
+/// Plugins that wait for what controllers do, so they run only when they are asked for (D-60,
+/// D-63).
+const ON_DEMAND: [&str; 2] = [SERVICE_ACCOUNT, "StorageObjectInUseProtection"];
 
 /// Names of plugins, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,7 +117,7 @@ pub fn running_plugins(
     disabled: &AdmissionPlugins,
 ) -> Vec<&'static str> {
     let runs = |known: &&AdmissionPluginName| {
-        let is_usual = known.is_usual && known.name != SERVICE_ACCOUNT;
+        let is_usual = known.is_usual && !ON_DEMAND.contains(&known.name);
         let is_wanted = is_usual || enabled.names(known.name);
         known.is_built && is_wanted && !disabled.names(known.name)
     };
@@ -167,10 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_plugins_run_and_service_accounts_only_when_they_are_asked_for() {
+    fn the_usual_plugins_run_and_some_only_when_they_are_asked_for() {
         let (nothing, accounts) = (AdmissionPlugins::default(), plugins("ServiceAccount"));
         let usual = running_plugins(&nothing, &nothing);
-        assert!(usual.contains(&"Priority") && !usual.contains(&SERVICE_ACCOUNT));
+        assert!(usual.contains(&"Priority"));
+        assert!(!ON_DEMAND.iter().any(|name| usual.contains(name)));
         let asked = running_plugins(&accounts, &plugins("Priority"));
         assert!(!asked.contains(&"Priority") && asked.contains(&SERVICE_ACCOUNT));
         let unbuilt = plugins("EventRateLimit,Priority");

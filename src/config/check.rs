@@ -123,7 +123,7 @@ impl Config {
         let most = self.service_account_max_token_expiration.0;
         if !most.is_zero() && !(HOUR..=Duration::from_secs(1 << 32)).contains(&most) {
             let name = "service-account-max-token-expiration";
-            let why = "must be between 1 hour and 2^32 seconds";
+            let why = "between 1 hour and 2^32 seconds is possible";
             refusals.push(ConfigError::of_setting(name, why));
         }
         refusals

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
-use crate::harness::{Call, Client, Daemon};
+use crate::harness::{Call, Client, Daemon, PROTECTED};
 use crate::servers::etcd::Cluster;
 
 const DEFAULT: &str = "/api/v1/namespaces/default";
@@ -128,7 +128,7 @@ async fn a_refused_write_charges_no_quota_api_265() {
 /// API-267, API-268: classes that are marked as the default.
 #[tokio::test]
 async fn default_classes_are_filled_in_api_267_api_268() {
-    let daemon = Daemon::start().await;
+    let daemon = Daemon::with(&[PROTECTED]).await;
     let client = daemon.client();
     let marked = |mark: &str, name: &str| json!({"name": name, "annotations": {mark: "true"}});
     let mark = "storageclass.kubernetes.io/is-default-class";
@@ -185,11 +185,28 @@ async fn default_classes_are_filled_in_api_267_api_268() {
     assert_eq!(made["spec"]["preemptionPolicy"], "Never");
 }
 
+/// D-63: no controller is there that releases a claim.
+#[tokio::test]
+async fn claims_go_at_once_unless_they_are_protected() {
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let claims = format!("{DEFAULT}/persistentvolumeclaims");
+    let path = format!("{claims}/c");
+    let left = async |daemon: &Daemon| {
+        let client = daemon.client();
+        client.call(Call::post(&claims, &claim)).await.expect(201);
+        client.call(Call::delete(&path)).await.expect(200);
+        client.call(Call::get(&path)).await.status
+    };
+    assert_eq!(left(&Daemon::start().await).await, 404);
+    assert_eq!(left(&Daemon::with(&[PROTECTED]).await).await, 200);
+}
+
 /// API-261 to API-269: plugins are switched as in kube-apiserver.
 #[tokio::test]
 async fn plugins_that_are_disabled_do_nothing() {
     let disabled = "--disable-admission-plugins=Priority,DefaultTolerationSeconds,\
-                    StorageObjectInUseProtection,NamespaceLifecycle";
+                    NamespaceLifecycle";
     let daemon = Daemon::with(&[disabled]).await;
     let client = daemon.client();
     let pods = "/api/v1/namespaces/nowhere/pods";

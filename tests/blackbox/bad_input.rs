@@ -124,10 +124,14 @@ async fn numbers_are_exact_and_the_last_of_two_equal_values_counts() {
     let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
     let call = Call::new("POST", path).body("application/json", text);
     let answer = client.call(call).await;
-    let warning = answer.header("warning").unwrap_or_default().to_owned();
-    assert!(
-        warning.contains("duplicate field") && warning.contains("metadata.labels.twice"),
-        "{warning}"
+    let warnings = answer.headers.get_all("warning").iter();
+    let warnings: Vec<&str> = warnings.map(|warning| warning.to_str().unwrap()).collect();
+    assert_eq!(
+        warnings,
+        [
+            r#"299 - "duplicate field \"metadata\"""#,
+            r#"299 - "duplicate field \"metadata.labels.twice\"""#
+        ]
     );
     let stored = answer.expect(201);
     let text = client.call(Call::get(&format!("{path}/n"))).await.text();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use crate::harness::{Daemon, UNPROTECTED};
+use crate::harness::Daemon;
 use crate::informers::binary;
 use crate::kube_rs_kinds::collections;
 
@@ -49,7 +49,7 @@ async fn run(daemon: &Daemon, mode: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn typed_clients_of_every_kind_work_over_protobuf_api_58_api_319() {
-    let daemon = Daemon::with(&[UNPROTECTED]).await;
+    let daemon = Daemon::start().await;
     let served = collections(&daemon.client()).await;
     let expected = served.iter().map(|path| {
         let word = match UNTYPED.contains(&&**path) {
@@ -64,7 +64,7 @@ async fn typed_clients_of_every_kind_work_over_protobuf_api_58_api_319() {
 
 #[tokio::test]
 async fn the_metadata_client_works_for_every_kind_api_58_api_66() {
-    let daemon = Daemon::with(&[UNPROTECTED]).await;
+    let daemon = Daemon::start().await;
     let served = collections(&daemon.client()).await;
     let expected: BTreeSet<String> = served
         .iter()

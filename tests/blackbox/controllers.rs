@@ -175,6 +175,10 @@ async fn node(client: &Client) {
     let status = json!({"status": {"capacity": room, "allocatable": room, "conditions": [ready]}});
     let patch = Call::merge_patch("/api/v1/nodes/n/status", &status);
     client.call(patch).await.expect(200);
+    // The controller of nodes would take away what admission adds, had it kubelets.
+    let untainted = json!({"spec": {"taints": null}});
+    let patch = Call::merge_patch("/api/v1/nodes/n", &untainted);
+    client.call(patch).await.expect(200);
 }
 
 async fn items(client: &Client, path: &str) -> Vec<Value> {

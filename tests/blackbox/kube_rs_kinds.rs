@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Client, Daemon, UNPROTECTED};
+use crate::harness::{Call, Client, Daemon};
 use crate::kube_rs::client;
 
 /// For each collection the least body and one with most fields.
@@ -94,7 +94,7 @@ where
 
 #[tokio::test]
 async fn every_kind_has_the_form_of_its_type_api_212() {
-    let daemon = Daemon::with(&[UNPROTECTED]).await;
+    let daemon = Daemon::start().await;
     let (client, raw) = (client(&daemon).await, daemon.client());
     let bodies: Value = serde_json::from_str(BODIES).unwrap();
     let mut paths = BTreeSet::new();

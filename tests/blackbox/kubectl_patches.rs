@@ -113,7 +113,7 @@ async fn marks_nodes(kubectl: &Kubectl) {
     kubectl.ok(&["cordon", "one"]).await;
     let output = "jsonpath={.spec.taints[*].key} {.spec.unschedulable}";
     let shown = kubectl.ok(&["get", "node", "one", "-o", output]).await;
-    assert_eq!(shown, "c true");
+    assert_eq!(shown, "c node.kubernetes.io/not-ready true");
     kubectl.ok(&["uncordon", "one"]).await;
 }
 

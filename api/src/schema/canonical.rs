@@ -130,16 +130,18 @@ impl Schema {
                 self.canonicalize_with(*id, members, empty)
             }
             (Shape::List(item), Value::Array(items)) if has_parts(item) => {
-                let found = items.iter_mut();
-                found.fold(false, |has_empty, value| {
-                    self.canonicalize_value(item, value, empty) || has_empty
-                })
+                let mut has_empty = false;
+                for value in items {
+                    has_empty |= self.canonicalize_value(item, value, empty);
+                }
+                has_empty
             }
             (Shape::Map(item), Value::Object(members)) if has_parts(item) => {
-                let found = members.values_mut();
-                found.fold(false, |has_empty, value| {
-                    self.canonicalize_value(item, value, empty) || has_empty
-                })
+                let mut has_empty = false;
+                for value in members.values_mut() {
+                    has_empty |= self.canonicalize_value(item, value, empty);
+                }
+                has_empty
             }
             _ => false,
         }

@@ -16,8 +16,8 @@ pub use client::{Call, Client, Protocol, Target};
 pub use daemon::{Daemon, Options};
 pub use kubectl::{Kubectl, cache};
 
-/// Claims and volumes that are deleted go at once, without the controllers that release them.
-pub const UNPROTECTED: &str = "--disable-admission-plugins=StorageObjectInUseProtection";
+/// Claims and volumes get finalizers, as by kube-apiserver (D-63).
+pub const PROTECTED: &str = "--enable-admission-plugins=StorageObjectInUseProtection";
 
 /// The path of the ConfigMaps in the namespace that always exists.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";

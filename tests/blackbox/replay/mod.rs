@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::scenario::Scenario;
 use crate::encryption::keys::Keys;
-use crate::harness::{Daemon, Target};
+use crate::harness::{Daemon, PROTECTED, Target};
 use crate::servers::etcd::Cluster;
 
 const DEVIATIONS: &str = include_str!("../../deviations.md");
@@ -41,16 +41,22 @@ impl Below {
     /// A daemon, and what must outlive it.
     async fn start(self) -> (Daemon, Kept) {
         match self {
-            Below::Embedded => (Daemon::start().await, Kept::Nothing),
+            Below::Embedded => (Daemon::with(&[PROTECTED]).await, Kept::Nothing),
             Below::Encrypted => {
                 let keys = Keys::new(&[("'*.*'", &["aesgcm:k=1", "identity"])]);
-                (Daemon::with(&[&keys.flag()]).await, Kept::Keys(keys))
+                (
+                    Daemon::with(&[PROTECTED, &keys.flag()]).await,
+                    Kept::Keys(keys),
+                )
             }
             Below::Etcd => {
                 let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
                 let cluster = started.await.unwrap();
                 let servers = format!("--etcd-servers={}", cluster.urls().join(","));
-                (Daemon::with(&[&servers]).await, Kept::Cluster(cluster))
+                (
+                    Daemon::with(&[PROTECTED, &servers]).await,
+                    Kept::Cluster(cluster),
+                )
             }
         }
     }

@@ -24,17 +24,6 @@ const SHOWN: usize = 20;
 /// the object, the reason. Both objects are compared without it, unless the body says it.
 const UNSET: &[(&str, &str, &str)] = &[
     (
-        "resourceslices",
-        "spec.devices.taints.timeAdded",
-        "the time of taints is not set",
-    ),
-    ("pods", "spec.priority", "API-249: priorities are admission"),
-    (
-        "pods",
-        "spec.preemptionPolicy",
-        "API-249: priorities are admission",
-    ),
-    (
         "services",
         "spec.clusterIP",
         "API-228: addresses are allocated",
@@ -53,21 +42,6 @@ const UNSET: &[(&str, &str, &str)] = &[
         "services",
         "spec.ports.nodePort",
         "API-228: ports are allocated",
-    ),
-    (
-        "volumeattributesclasses",
-        "metadata.finalizers",
-        "API-249: protection is admission",
-    ),
-    (
-        "persistentvolumes",
-        "metadata.finalizers",
-        "API-249: protection is admission",
-    ),
-    (
-        "persistentvolumeclaims",
-        "metadata.finalizers",
-        "API-249: protection is admission",
     ),
 ];
 
@@ -183,23 +157,11 @@ fn remove(object: &mut Value, path: &str) {
     }
 }
 
-/// Takes away the requester of a certificate, who is another one, and what admission adds to lists
-/// (API-249): taints and tolerations.
-fn remove_admitted(object: &mut Value) {
+/// Takes away the requester of a certificate, who is another one.
+fn remove_requester(object: &mut Value) {
     if object["kind"] == "CertificateSigningRequest" {
         for path in ["spec.username", "spec.uid", "spec.groups"] {
             remove(object, path);
-        }
-    }
-    for name in ["taints", "tolerations"] {
-        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
-            continue;
-        };
-        if let Some(Value::Array(items)) = spec.get_mut(name) {
-            items.retain(|item| !text(item, "key").starts_with("node.kubernetes.io/"));
-            if items.is_empty() {
-                spec.remove(name);
-            }
         }
     }
 }
@@ -237,7 +199,7 @@ fn difference(case: &Value, mut ours: Value, mut theirs: Value) -> Option<Differ
     for answer in [&mut ours, &mut theirs] {
         if let Some(object) = answer.get_mut("object") {
             without_uuid(object);
-            remove_admitted(object);
+            remove_requester(object);
         }
     }
     for (of, path, _) in UNSET {
