@@ -186,14 +186,14 @@ settings! {
         /// [default: 0s]
         service_account_max_token_expiration: Period ["DURATION"] = Period(Duration::ZERO);
 
-        /// Whether tokens that kubelets put into volumes of pods are good for a year while the audit
-        /// log tells of those that should have been renewed after an hour.
+        /// Whether tokens that kubelets put into volumes of pods are good for a year while the
+        /// audit log tells of those that should have been renewed after an hour.
         /// [default: true]
         service_account_extend_token_expiration: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
-        /// Audiences of this API, separated by commas. Tokens of service accounts must be for one of
-        /// them. Unset, they are the issuers.
+        /// Audiences of this API, separated by commas. Tokens of service accounts must be for one
+        /// of them. Unset, they are the issuers.
         /// [default: none]
         api_audiences: Names ["NAMES"] = Names::default();
 

@@ -110,7 +110,6 @@ impl Daemon {
         let (engines, address) = (stores.engines.clone(), server.local_address());
         let credentials = Arc::new(Credentials::load(&config, address)?);
         let audit = Audit::open(&config)?;
-
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         encryption.warn_of_unknown_resources();
         let actor_system = ActorSystem::start(

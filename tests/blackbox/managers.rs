@@ -156,9 +156,19 @@ fn compared_status(mut found: Value, uid: &str) -> Value {
         // Whether Go tells an empty list from none depends on where it came from.
         message = message.replace("[]", "null").replace("{}", "null");
         message.truncate(message.find("\n@@").unwrap_or(message.len()));
-        let (object, end) = ("Invalid value: \"{\\\"apiVersion", "}\": ");
-        if let (Some(from), Some(to)) = (message.find(object), message.rfind(end)) {
-            message.replace_range(from..to + end.len(), "Invalid value: ...: ");
+        // The object is quoted: the first quote without a backslash ends it.
+        const OBJECT: &str = "Invalid value: \"{\\\"apiVersion";
+        if let Some(from) = message.find(OBJECT) {
+            let quoted = &message[from + OBJECT.len()..];
+            // One that is too large is cut.
+            let cut = quoted.match_indices(" ...: ").next();
+            let mut ends = quoted.match_indices("\": ");
+            let end = ends.find(|(place, _)| !quoted[..*place].ends_with('\\'));
+            let end = cut.or(end);
+            if let Some((place, end)) = end {
+                let to = from + OBJECT.len() + place + end.len();
+                message.replace_range(from..to, "Invalid value: ...: ");
+            }
         }
         value["message"] = message.into();
     };

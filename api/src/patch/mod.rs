@@ -7,6 +7,7 @@
 mod limits;
 mod missing;
 mod paths;
+mod shown;
 mod strategic;
 
 use json_patch::{AddOperation, PatchOperation};
@@ -16,7 +17,6 @@ use crate::decode::{
     self, FieldFault, OtherKind, TypedDocument, decode_part, strict_decoding_error, type_patched,
 };
 use crate::document_paths::{FieldFaults, Place, json_type};
-use crate::field_error::beginning;
 use crate::go_json::{Expected, document_error, object_error};
 use crate::object::Object;
 use crate::options::FieldValidation;
@@ -24,6 +24,7 @@ use crate::resource::ResourceDefinition;
 use crate::status::Status;
 use limits::Limits;
 use missing::Instead;
+use shown::{Reached, Shown};
 
 pub use strategic::StrategicPatch;
 
@@ -125,18 +126,74 @@ impl Patch {
             }
             false => object,
         };
-        let copy = || Value::Object(object.0.clone());
-        let (patched, faults) = match self {
-            Patch::Json(operations, faults) => (apply_operations(copy(), operations)?, faults),
-            Patch::Merge(document, duplicates) => {
-                let mut patched = copy();
-                merge(&mut patched, document);
-                (patched, duplicates)
-            }
+        let patched = match self {
             Patch::Strategic(patch) => return patch.apply(object, definition, validation),
+            _ => self.patched(object.0.clone())?,
         };
-        finish(patched, faults.clone(), definition, validation)
+        finish(patched, self.faults(), definition, validation)
+            .map_err(|refusal| self.refused(refusal, whole_of(object), definition))
     }
+
+    /// What a JSON patch or a merge patch makes of a document.
+    fn patched(&self, members: Map<String, Value>) -> Result<Value, Box<Status>> {
+        let mut document = Value::Object(members);
+        match self {
+            Patch::Json(operations, _) => return apply_operations(document, operations),
+            Patch::Merge(patch, _) => merge(&mut document, patch),
+            Patch::Strategic(_) => {}
+        }
+        Ok(document)
+    }
+
+    /// The faults of the patch itself.
+    fn faults(&self) -> Vec<FieldFault> {
+        match self {
+            Patch::Json(_, faults) | Patch::Merge(_, faults) => faults.clone(),
+            Patch::Strategic(_) => Vec::new(),
+        }
+    }
+
+    /// The refusal of what the patch makes of a whole object, with its managedFields.
+    fn refused(
+        &self,
+        refusal: Refusal,
+        whole: Map<String, Value>,
+        definition: &ResourceDefinition,
+    ) -> Box<Status> {
+        let Refusal::Invalid(why) = refusal else {
+            return Box::new(Status::patch_failed());
+        };
+        let reached = match self {
+            Patch::Json(operations, _) => Reached::by_operations(operations),
+            Patch::Merge(Value::Object(patch), _) => Reached::by_merge(&whole, patch),
+            Patch::Merge(..) | Patch::Strategic(_) => Reached::default(),
+        };
+        match self.patched(whole) {
+            Ok(document) => {
+                let of = definition.object_type;
+                let shown = Shown {
+                    document: &document,
+                    of,
+                    reached: &reached,
+                };
+                Box::new(Status::patch_result_invalid(shown, &why))
+            }
+            Err(refusal) => refusal,
+        }
+    }
+}
+
+/// The members of an object with its managedFields.
+fn whole_of(object: &Object) -> Map<String, Value> {
+    object.clone().into_document()
+}
+
+/// Why the result of a patch is refused.
+enum Refusal {
+    /// It is no object.
+    Failed,
+    /// It is no object of the kind, for this reason.
+    Invalid(String),
 }
 
 /// Merges a merge patch (RFC 7396) into a document. Nulls of objects in lists are dropped, as
@@ -330,12 +387,10 @@ fn finish(
     mut faults: Vec<FieldFault>,
     definition: &ResourceDefinition,
     validation: FieldValidation,
-) -> Result<Patched, Box<Status>> {
+) -> Result<Patched, Refusal> {
     let members = match &patched {
         Value::Object(members) => members,
-        _ => {
-            return Err(Box::new(Status::patch_failed()));
-        }
+        _ => return Err(Refusal::Failed),
     };
     let own_version = definition.api_version();
     let named = |name, own| match members.get(name) {
@@ -355,12 +410,11 @@ fn finish(
         is_other.then(|| OtherKind::of(kind, version, definition).why)
     });
     if let Err(why) | Ok(Some(why)) = other {
-        return Err(Box::new(Status::patch_result_invalid(patched, &why)));
+        return Err(Refusal::Invalid(why));
     }
-    let refused = |why: &str| Box::new(Status::patch_result_invalid(patched.clone(), why));
     let read = type_patched(&patched, definition.object_type).map_err(|_| {
         let levels = decode::MAX_DEPTH;
-        refused(&format!("the result is nested deeper than {levels} levels"))
+        Refusal::Invalid(format!("the result is nested deeper than {levels} levels"))
     })?;
     let TypedDocument {
         value: Value::Object(members),
@@ -368,13 +422,11 @@ fn finish(
         refusal: None,
     } = read
     else {
-        return Err(refused(&read.refusal.unwrap_or_default()));
+        return Err(Refusal::Invalid(read.refusal.unwrap_or_default()));
     };
     faults.extend(unknown);
     if validation == FieldValidation::Strict && !faults.is_empty() {
-        let why = strict_decoding_error(&faults);
-        let shown = beginning(&patched);
-        return Err(Box::new(Status::patch_result_invalid(shown, &why)));
+        return Err(Refusal::Invalid(strict_decoding_error(&faults)));
     }
     let mut object = Object::of(members);
     object.set_type(&definition.kind, &own_version);

@@ -30,7 +30,7 @@ impl<'r> Request<'r> {
 
 impl RegistryStore {
     /// The first stage of a write that stores an object, perhaps over a stored one. It may change
-    /// the object, which is clean afterwards.
+    /// the object, which has the form of written objects afterwards.
     pub(super) async fn admit(
         &self,
         request: &Request<'_>,
@@ -42,7 +42,7 @@ impl RegistryStore {
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
         if admission.admit(&attributes, Some(object)).await? {
-            self.strategy.complete(object);
+            self.strategy.complete_admitted(object);
             keep_readable(object, request);
         }
         deduplicate(object, request.context);

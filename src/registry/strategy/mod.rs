@@ -68,6 +68,13 @@ impl Strategy {
         self.hub.canonicalize(object);
     }
 
+    /// Fills in what admission has left out. The object keeps the form of objects that are written
+    /// ([`Empty::Told`]).
+    pub fn complete_admitted(&self, object: &mut Object) {
+        self.fill_in(object);
+        self.hub.canonicalize_with(object, Empty::Told);
+    }
+
     /// Says in a new object who asks for it, if its kind has members for that.
     pub fn set_requester(&self, object: &mut Object, user: &UserInfo) {
         if let Some(requester) = self.definition.create.requester {

@@ -102,8 +102,8 @@ impl<'r> Credentials<'r> {
 
 /// Knows the users of one kind of credentials. An Authorizer decides what they may do.
 pub trait Authenticator: Send + Sync {
-    /// The user of these credentials, or `None` if this authenticator does not know them. It is to be
-    /// believed once [`Authenticated::check`] was passed.
+    /// The user of these credentials, or `None` if this authenticator does not know them. It is to
+    /// be believed once [`Authenticated::check`] was passed.
     ///
     /// # Errors
     /// The credentials are of this kind and invalid.
@@ -151,7 +151,8 @@ impl Authenticators {
         }
     }
 
-    /// The user of these credentials, if they are genuine. The objects that a token names may be gone:
+    /// The user of these credentials, if they are genuine. The objects that a token names may be
+    /// gone:
     /// requests are not carried out by this, connections are told apart.
     pub fn recognises(&self, credentials: &Credentials<'_>) -> Option<Arc<UserInfo>> {
         let known = self.known(credentials).ok()?;

@@ -131,7 +131,8 @@ impl ServiceAccountTokens {
         self.config.files()
     }
 
-    /// Reads the keys again. Tokens of keys that are gone are no longer good, and their watches end.
+    /// Reads the keys again. Tokens of keys that are gone are no longer good, and their watches
+    /// end.
     ///
     /// # Errors
     /// [`KeyFileError`]; the earlier keys stay.

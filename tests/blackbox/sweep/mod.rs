@@ -20,9 +20,14 @@ const CONNECTIONS: usize = 4;
 /// How many differences are shown; the file has all of them.
 const SHOWN: usize = 20;
 
-/// What kube-apiserver sets on its own and the daemon doesn't: the plural, the path within
+/// What a server sets as it likes: the plural, the path within
 /// the object, the reason. Both objects are compared without it, unless the body says it.
 const UNSET: &[(&str, &str, &str)] = &[
+    (
+        "resourceslices",
+        "spec.devices.taints.timeAdded",
+        "it is the time of the write",
+    ),
     (
         "services",
         "spec.clusterIP",

@@ -1,6 +1,7 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
 mod key;
+mod size;
 mod typed;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
 use self::key::{Key, Others};
+pub use self::size::{is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use crate::document_paths::{FieldFault, FieldFaults, Place};
@@ -604,31 +606,4 @@ fn whole_number(value: f64) -> Option<i64> {
 /// JSON reads `-0` as this one, which is whole.
 fn is_minus_zero(value: f64) -> bool {
     value == 0.0 && value.is_sign_negative()
-}
-
-/// The estimated memory of a tree, computed as for a document.
-pub fn tree_bytes(value: &Value) -> usize {
-    let inside = match value {
-        Value::String(text) => text.len() + BYTES_OF_TEXT,
-        Value::Array(items) => items.iter().map(tree_bytes).sum(),
-        Value::Object(members) => {
-            let names = members.keys().map(|name| name.len() + BYTES_OF_TEXT);
-            let node = BYTES_OF_NODE.min(members.len() * BYTES_OF_NODE);
-            let more = members.len().saturating_sub(1) * BYTES_OF_MEMBER;
-            let values = members.values().map(tree_bytes);
-            node + more + names.sum::<usize>() + values.sum::<usize>()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    size_of::<Value>() + inside
-}
-
-/// Whether a tree has more than `levels` levels of objects and lists.
-pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
-    let exceeds = |inner: &Value| is_deeper_than(inner, levels.saturating_sub(1));
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(exceeds),
-        Value::Object(members) => levels == 0 || members.values().any(exceeds),
-        _ => false,
-    }
 }

@@ -1,0 +1,187 @@
+//! The text of what a JSON patch or a merge patch made, which refusals show (API-156).
+//!
+//! kube-apiserver patches the text of an object, which has its members in the order in which the
+//! type declares them. The objects that a patch reaches into are written anew, with their members
+//! sorted by name. All else keeps its text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use json_patch::PatchOperation;
+use serde_json::{Map, Value};
+
+use crate::go_json;
+use crate::schema::{ObjectType, Schema, Shape, StructId, Type};
+
+/// Which parts of a document a patch reaches into.
+#[derive(Debug, Default)]
+pub(super) struct Reached {
+    /// Everything below.
+    is_whole: bool,
+    parts: BTreeMap<String, Reached>,
+}
+
+impl Reached {
+    /// What operations reach.
+    pub(super) fn by_operations(operations: &[Option<PatchOperation>]) -> Reached {
+        let mut reached = Reached::default();
+        for operation in operations.iter().flatten() {
+            if let PatchOperation::Move(moved) = operation {
+                reached.along(moved.from.as_str());
+            }
+            let part = reached.along(operation.path().as_str());
+            part.is_whole |= match operation {
+                PatchOperation::Test(test) => test.value.is_object(),
+                _ => false,
+            };
+        }
+        reached
+    }
+
+    /// What a merge patch reaches in a document.
+    pub(super) fn by_merge(document: &Map<String, Value>, patch: &Map<String, Value>) -> Reached {
+        let part = |(name, change): (&String, &Value)| {
+            let reached = match (document.get(name), change) {
+                (Some(Value::Object(below)), Value::Object(change)) => {
+                    Reached::by_merge(below, change)
+                }
+                _ => Reached {
+                    is_whole: true,
+                    parts: BTreeMap::new(),
+                },
+            };
+            (name.clone(), reached)
+        };
+        Reached {
+            is_whole: false,
+            parts: patch.iter().map(part).collect(),
+        }
+    }
+
+    /// The part at the end of a JSON pointer, which reaches into all on its way.
+    fn along(&mut self, pointer: &str) -> &mut Reached {
+        pointer.split('/').skip(1).fold(self, |reached, token| {
+            let name = token.replace("~1", "/").replace("~0", "~");
+            reached.parts.entry(name).or_default()
+        })
+    }
+}
+
+/// A document of a type, printed as a patch that reaches these parts leaves it.
+pub(super) struct Shown<'s> {
+    pub document: &'s Value,
+    pub of: ObjectType,
+    pub reached: &'s Reached,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = self.of.found();
+        let of = found.map(|(schema, id)| (schema, Of::Struct(id)));
+        print(self.document, of, Some(self.reached), f)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Of<'t> {
+    Struct(StructId),
+    Type(&'t Type),
+}
+
+/// Prints a value of a type, which is none if nobody knows it. A patch did not reach into it if
+/// `reached` is none or has no parts.
+fn print(
+    value: &Value,
+    of: Option<(&Schema, Of<'_>)>,
+    reached: Option<&Reached>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(&String, &Value)> = members.iter().collect();
+            if reached.is_none_or(|reached| !reached.is_whole && reached.parts.is_empty()) {
+                members.sort_by_key(|(name, _)| position(of, name));
+            }
+            f.write_str("{")?;
+            for (place, (name, value)) in members.into_iter().enumerate() {
+                let comma = if place == 0 { "" } else { "," };
+                write!(f, "{comma}{}:", Scalar(&Value::String(name.clone())))?;
+                print(value, member(of, name), part(reached, name), f)?;
+            }
+            f.write_str("}")
+        }
+        Value::Array(items) => {
+            f.write_str("[")?;
+            for (place, item) in items.iter().enumerate() {
+                let comma = if place == 0 { "" } else { "," };
+                f.write_str(comma)?;
+                print(item, item_of(of), part(reached, &place.to_string()), f)?;
+            }
+            f.write_str("]")
+        }
+        scalar => write!(f, "{}", Scalar(scalar)),
+    }
+}
+
+fn part<'r>(reached: Option<&'r Reached>, name: &str) -> Option<&'r Reached> {
+    let reached = reached?;
+    let part = reached.parts.get(name);
+    part.or_else(|| reached.is_whole.then_some(reached))
+}
+
+/// The place of a member among those that its type declares. Its type comes first.
+fn position(of: Option<(&Schema, Of<'_>)>, name: &str) -> Option<usize> {
+    let (schema, id) = of.and_then(struct_of)?;
+    let field = schema.get(id)?.field(name)?;
+    Some(field.position + 1)
+}
+
+fn struct_of<'s>((schema, of): (&'s Schema, Of<'_>)) -> Option<(&'s Schema, StructId)> {
+    match of {
+        Of::Struct(id) => Some((schema, id)),
+        Of::Type(of) => match of.shape {
+            Shape::Struct(id) => Some((schema, id)),
+            _ => None,
+        },
+    }
+}
+
+/// The type of a member of a struct or a map.
+fn member<'s>(of: Option<(&'s Schema, Of<'s>)>, name: &str) -> Option<(&'s Schema, Of<'s>)> {
+    let (schema, one) = of?;
+    if let Some((schema, id)) = struct_of((schema, one)) {
+        let field = schema.get(id)?.field(name)?;
+        return Some((schema, Of::Type(&field.of)));
+    }
+    match one {
+        Of::Type(Type {
+            shape: Shape::Map(item),
+            ..
+        }) => Some((schema, Of::Type(item))),
+        _ => None,
+    }
+}
+
+fn item_of<'s>(of: Option<(&'s Schema, Of<'s>)>) -> Option<(&'s Schema, Of<'s>)> {
+    match of? {
+        (
+            schema,
+            Of::Type(Type {
+                shape: Shape::List(item),
+                ..
+            }),
+        ) => Some((schema, Of::Type(item))),
+        _ => None,
+    }
+}
+
+/// A text, a number, a truth value or null as Go writes it.
+struct Scalar<'v>(&'v Value);
+
+impl fmt::Display for Scalar<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        go_json::write_json(&mut text, self.0);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
