@@ -92,6 +92,12 @@ impl Object {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The items of a list at a path; none if there is no list.
+    pub fn items(&self, path: &[impl AsRef<str>]) -> &[Value] {
+        let list = self.at(path).and_then(Value::as_array);
+        list.map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// `metadata`, when it is an object.
     pub fn metadata(&self) -> Option<&Map<String, Value>> {
         self.0.get("metadata").and_then(Value::as_object)
@@ -153,10 +159,8 @@ impl Object {
 
     /// `metadata.finalizers`.
     pub fn finalizers(&self) -> Vec<&str> {
-        self.at(&["metadata", "finalizers"])
-            .and_then(Value::as_array)
-            .map(|list| list.iter().filter_map(Value::as_str).collect())
-            .unwrap_or_default()
+        let finalizers = self.items(&["metadata", "finalizers"]).iter();
+        finalizers.filter_map(Value::as_str).collect()
     }
 
     /// Whether `metadata.deletionTimestamp` is set.
@@ -190,6 +194,13 @@ pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
         members = inner;
     }
     members.insert(last.as_ref().to_owned(), value);
+}
+
+/// Adds an item at the end of the list at a path. A missing list is created.
+pub fn push(object: &mut Object, path: &[impl AsRef<str>], item: Value) {
+    let mut items = object.items(path).to_vec();
+    items.push(item);
+    put(object, path, Value::Array(items));
 }
 
 /// Gives a part of an object the value that it has in another one, or none.

@@ -18,6 +18,9 @@ pub const NODES: &str = "system:nodes";
 /// The group of all service accounts (API-281).
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
+/// What the user names of service accounts begin with (API-281).
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
+
 /// A user, as authenticators report it and authorizers and admission see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
@@ -68,10 +71,15 @@ impl UserInfo {
 
 /// The namespace and name of the service account with this user name (API-281).
 pub fn service_account(user: &str) -> Option<(&str, &str)> {
-    let account = user.strip_prefix("system:serviceaccount:")?;
+    let account = user.strip_prefix(SERVICE_ACCOUNT)?;
     let (namespace, name) = account.split_once(':')?;
     let is_one = dns_label(namespace).is_empty() && dns_subdomain(name).is_empty();
     is_one.then_some((namespace, name))
+}
+
+/// The user name of a service account (API-281).
+pub fn service_account_name(namespace: &str, name: &str) -> String {
+    format!("{SERVICE_ACCOUNT}{namespace}:{name}")
 }
 
 /// The groups of the service accounts of a namespace (API-281).

@@ -136,6 +136,14 @@ fn default_class<'c>(classes: &'c [Object], marks: &[&str]) -> Option<&'c str> {
     first.map(Object::name)
 }
 
+/// The storage class that a claim names, in its annotation or else in its spec; empty for none.
+pub(super) fn storage_class_of(claim: &Object) -> &str {
+    match claim.text(&["metadata", "annotations", STORAGE_ANNOTATION]) {
+        "" => claim.text(&["spec", "storageClassName"]),
+        named => named,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

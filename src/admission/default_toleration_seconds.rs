@@ -4,7 +4,7 @@ use futures_util::future::FutureExt;
 use serde_json::{Value, json};
 
 use super::{Admitted, Attributes, MutatingPlugin, Plugin};
-use crate::api::object::{Object, put};
+use crate::api::object::{Object, push};
 
 /// Taints of nodes that fail.
 const FAILURES: [&str; 2] = [
@@ -42,22 +42,19 @@ impl MutatingPlugin for DefaultTolerationSeconds {
 
 /// Adds a toleration for each failure that the pod says nothing of.
 fn tolerate(pod: &mut Object) {
-    let given = pod.at(&TOLERATIONS).and_then(Value::as_array);
-    let mut tolerations = given.cloned().unwrap_or_default();
     let text = |toleration: &Value, member: &str| {
         let found = toleration.get(member).and_then(Value::as_str);
         found.unwrap_or_default().to_owned()
     };
     let lacks = |taint: &&&str| {
-        !tolerations.iter().any(|toleration| {
+        !pod.items(&TOLERATIONS).iter().any(|toleration| {
             let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
             (key.is_empty() || key == **taint) && (effect.is_empty() || effect == "NoExecute")
         })
     };
     let missing: Vec<Value> = FAILURES.iter().filter(lacks).map(toleration).collect();
-    if !missing.is_empty() {
-        tolerations.extend(missing);
-        put(pod, &TOLERATIONS, Value::Array(tolerations));
+    for toleration in missing {
+        push(pod, &TOLERATIONS, toleration);
     }
 }
 
@@ -70,14 +67,14 @@ fn toleration(taint: &&str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::object::put;
 
     fn keys(tolerations: Value) -> Vec<String> {
         let mut pod = Object::default();
         put(&mut pod, &TOLERATIONS, tolerations);
         tolerate(&mut pod);
-        let list = pod.at(&TOLERATIONS).and_then(Value::as_array).unwrap();
         let key = |one: &Value| one["key"].as_str().unwrap_or("*").to_owned();
-        list.iter().map(key).collect()
+        pod.items(&TOLERATIONS).iter().map(key).collect()
     }
 
     #[test]

@@ -2,10 +2,9 @@
 //! The finalizers are taken away by the controllers of a kube-controller-manager.
 
 use futures_util::future::FutureExt;
-use serde_json::Value;
 
 use super::{Admitted, Attributes, MutatingPlugin, Plugin};
-use crate::api::object::{Object, put};
+use crate::api::object::{Object, push};
 
 const FINALIZERS: [&str; 2] = ["metadata", "finalizers"];
 
@@ -58,13 +57,9 @@ impl MutatingPlugin for StorageObjectInUseProtection {
 }
 
 fn protect(object: &mut Object, finalizer: &str) {
-    if object.finalizers().contains(&finalizer) {
-        return;
+    if !object.finalizers().contains(&finalizer) {
+        push(object, &FINALIZERS, finalizer.into());
     }
-    let given = object.at(&FINALIZERS).and_then(Value::as_array);
-    let mut finalizers = given.cloned().unwrap_or_default();
-    finalizers.push(finalizer.into());
-    put(object, &FINALIZERS, Value::Array(finalizers));
 }
 
 #[cfg(test)]
@@ -74,7 +69,7 @@ mod tests {
     #[test]
     fn the_finalizer_is_added_once_behind_others_api_268() {
         let mut object = Object::default();
-        put(&mut object, &FINALIZERS, serde_json::json!(["a.b/c"]));
+        push(&mut object, &FINALIZERS, "a.b/c".into());
         protect(&mut object, "kubernetes.io/pv-protection");
         protect(&mut object, "kubernetes.io/pv-protection");
         assert_eq!(

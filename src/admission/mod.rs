@@ -135,7 +135,8 @@ pub trait MutatingPlugin: Send + Sync {
         object: Option<&'p mut Object>,
     ) -> Admitted<'p>;
 
-    /// Whether it ever changes the object. Objects that may have changed are cleaned again.
+    /// Whether it ever changes the object. An object that may have changed is filled in and brought
+    /// into its form again.
     fn changes(&self) -> bool {
         true
     }

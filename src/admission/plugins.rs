@@ -36,27 +36,32 @@ fn one(
     namespaces: Option<&Arc<dyn Namespaces>>,
     clients: Clients<'_>,
 ) -> Option<Arc<dyn Plugin>> {
-    let of = |group, plural| clients(group, plural);
-    let classes = |plural| of("storage.k8s.io", plural);
+    let classes = |plural| clients("storage.k8s.io", plural);
     Some(match name {
         "NamespaceLifecycle" => Arc::new(NamespaceLifecycle::new(namespaces?.clone())),
-        "LimitRanger" => Arc::new(LimitRanger::new(of("", "limitranges")?)),
-        "ServiceAccount" => Arc::new(ServiceAccount::new(of("", "serviceaccounts")?)),
+        "LimitRanger" => Arc::new(LimitRanger::new(clients("", "limitranges")?)),
+        "ServiceAccount" => Arc::new(ServiceAccount::new(clients("", "serviceaccounts")?)),
         "TaintNodesByCondition" => Arc::new(TaintNodesByCondition),
-        "PodSecurity" => Arc::new(PodSecurity::new(of("", "namespaces")?, of("", "pods")?)),
-        "Priority" => Arc::new(Priority::new(of("scheduling.k8s.io", "priorityclasses")?)),
+        "PodSecurity" => Arc::new(PodSecurity::new(
+            clients("", "namespaces")?,
+            clients("", "pods")?,
+        )),
+        "Priority" => Arc::new(Priority::new(clients(
+            "scheduling.k8s.io",
+            "priorityclasses",
+        )?)),
         "DefaultTolerationSeconds" => Arc::new(DefaultTolerationSeconds),
         "DefaultStorageClass" => Arc::new(DefaultStorageClass::new(classes("storageclasses")?)),
         "StorageObjectInUseProtection" => Arc::new(StorageObjectInUseProtection),
         "PersistentVolumeClaimResize" => {
             Arc::new(PersistentVolumeClaimResize::new(classes("storageclasses")?))
         }
-        "RuntimeClass" => Arc::new(RuntimeClass::new(of("node.k8s.io", "runtimeclasses")?)),
-        "DefaultIngressClass" => Arc::new(DefaultIngressClass::new(of(
+        "RuntimeClass" => Arc::new(RuntimeClass::new(clients("node.k8s.io", "runtimeclasses")?)),
+        "DefaultIngressClass" => Arc::new(DefaultIngressClass::new(clients(
             "networking.k8s.io",
             "ingressclasses",
         )?)),
-        "ResourceQuota" => Arc::new(ResourceQuota::new(of("", "resourcequotas")?)),
+        "ResourceQuota" => Arc::new(ResourceQuota::new(clients("", "resourcequotas")?)),
         _ => return None,
     })
 }

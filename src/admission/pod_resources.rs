@@ -47,8 +47,7 @@ pub(super) fn of_container(container: &Value, side: Side) -> Quantities {
 
 /// A list of containers of a pod: `containers` or `initContainers`.
 pub(super) fn containers<'p>(pod: &'p Object, list: &str) -> &'p [Value] {
-    let found = pod.at(&["spec", list]).and_then(Value::as_array);
-    found.map(Vec::as_slice).unwrap_or_default()
+    pod.items(&["spec", list])
 }
 
 /// The amounts that are set for the pod as a whole.

@@ -158,12 +158,10 @@ fn set_scheduling(pod: &mut Object, class: &Object) -> Result<(), String> {
         }
         put(pod, &NODE_SELECTOR, Value::Object(merged));
     }
-    let further = class
-        .at(&["scheduling", "tolerations"])
-        .and_then(Value::as_array);
-    if let Some(further) = further {
-        let own = pod.at(&TOLERATIONS).and_then(Value::as_array);
-        let all: Vec<&Value> = own.into_iter().flatten().chain(further).collect();
+    let further = class.items(&["scheduling", "tolerations"]);
+    if !further.is_empty() {
+        let own = pod.items(&TOLERATIONS).iter();
+        let all: Vec<&Value> = own.chain(further).collect();
         let merged = Value::Array(merged_tolerations(&all));
         put(pod, &TOLERATIONS, merged);
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::client::ResourceClient;
 use super::{Admitted, Attributes, MutatingPlugin, Operation, Plugin, ValidatingPlugin};
 use crate::api::names::generate_name;
-use crate::api::object::{Object, put};
+use crate::api::object::{Object, push, put};
 use crate::api::status::Status;
 
 const DEFAULT: &str = "default";
@@ -159,13 +159,10 @@ impl ValidatingPlugin for ServiceAccount {
 /// Gives a pod the token of its account, in a volume of this name, and the account's pull secrets.
 fn give(account: &Object, pod: &mut Object, volume: &str) {
     if automounts(account, pod) && mount(pod, volume) {
-        let given = pod.at(&VOLUMES).and_then(Value::as_array);
-        let mut volumes = given.cloned().unwrap_or_default();
-        volumes.push(token_volume(volume));
-        put(pod, &VOLUMES, Value::Array(volumes));
+        push(pod, &VOLUMES, token_volume(volume));
     }
-    if items(pod, &PULL_SECRETS).is_empty() {
-        let secrets = items(account, &["imagePullSecrets"]).iter();
+    if pod.items(&PULL_SECRETS).is_empty() {
+        let secrets = account.items(&["imagePullSecrets"]).iter();
         let secrets: Vec<Value> = secrets
             .map(|secret| json!({"name": secret["name"]}))
             .collect();
@@ -221,11 +218,11 @@ fn mirror_fault(pod: &Object) -> Option<&'static str> {
     if !pod.text(&ACCOUNT_NAME).is_empty() {
         return Some("a mirror pod may not reference service accounts");
     }
-    let volumes = items(pod, &VOLUMES);
+    let volumes = pod.items(&VOLUMES);
     let from_secret = |env: &Value| env.pointer("/valueFrom/secretKeyRef").is_some();
     let all_from_secret = |env: &Value| env.get("secretRef").is_some();
     let mut containers = all_containers(pod);
-    let has_secrets = !items(pod, &PULL_SECRETS).is_empty()
+    let has_secrets = !pod.items(&PULL_SECRETS).is_empty()
         || volumes.iter().any(|volume| volume.get("secret").is_some())
         || containers.any(|(_, container)| {
             list(container, "env").iter().any(from_secret)
@@ -254,10 +251,10 @@ fn enforces(account: &Object) -> bool {
 fn unreferenced(account: &Object, pod: &Object) -> Option<String> {
     let name = account.name();
     let is_named = |list: &str, secret: &str| {
-        let mut named = items(account, &[list]).iter();
+        let mut named = account.items(&[list]).iter();
         named.any(|one| one["name"] == secret)
     };
-    let mut volumes = items(pod, &VOLUMES).iter().filter_map(|volume| {
+    let mut volumes = pod.items(&VOLUMES).iter().filter_map(|volume| {
         let secret = volume.get("secret")?;
         Some(secret["secretName"].as_str().unwrap_or_default())
     });
@@ -268,7 +265,7 @@ fn unreferenced(account: &Object, pod: &Object) -> Option<String> {
         ));
     }
     let of_containers = unnamed_variable(account, all_containers(pod));
-    let secrets = items(pod, &PULL_SECRETS).iter().enumerate();
+    let secrets = pod.items(&PULL_SECRETS).iter().enumerate();
     let mut of_pulls = secrets.filter_map(|(index, secret)| {
         let secret = secret["name"].as_str().unwrap_or_default();
         (!is_named("imagePullSecrets", secret)).then(|| {
@@ -282,7 +279,7 @@ fn unreferenced(account: &Object, pod: &Object) -> Option<String> {
 }
 
 fn unreferenced_by_ephemeral(account: &Object, pod: &Object) -> Option<String> {
-    let added = items(pod, &["spec", "ephemeralContainers"]).iter();
+    let added = pod.items(&["spec", "ephemeralContainers"]).iter();
     unnamed_variable(
         account,
         added.map(|container| ("ephemeral container", container)),
@@ -294,7 +291,7 @@ fn unnamed_variable<'v>(
     account: &Object,
     mut containers: impl Iterator<Item = (&'static str, &'v Value)>,
 ) -> Option<String> {
-    let named = items(account, &["secrets"]);
+    let named = account.items(&["secrets"]);
     containers.find_map(|(what, container)| {
         list(container, "env").iter().find_map(|variable| {
             let reference = variable.pointer("/valueFrom/secretKeyRef")?;
@@ -314,14 +311,9 @@ fn unnamed_variable<'v>(
 }
 
 fn all_containers(pod: &Object) -> impl Iterator<Item = (&'static str, &Value)> {
-    let of = |list: &str| items(pod, &["spec", list]).iter();
+    let of = |list: &str| pod.items(&["spec", list]).iter();
     let first = of("initContainers").map(|container| ("init container", container));
     first.chain(of("containers").map(|container| ("container", container)))
-}
-
-fn items<'o>(object: &'o Object, path: &[&str]) -> &'o [Value] {
-    let list = object.at(path).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
 }
 
 fn list<'v>(value: &'v Value, member: &str) -> &'v [Value] {

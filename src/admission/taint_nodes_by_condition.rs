@@ -4,7 +4,7 @@ use futures_util::future::FutureExt;
 use serde_json::{Value, json};
 
 use super::{Admitted, Attributes, MutatingPlugin, Plugin};
-use crate::api::object::{Object, put};
+use crate::api::object::{Object, push};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const TAINTS: [&str; 2] = ["spec", "taints"];
@@ -37,12 +37,13 @@ impl MutatingPlugin for TaintNodesByCondition {
 
 /// Adds the taint unless the node has it.
 fn taint(node: &mut Object) {
-    let given = node.at(&TAINTS).and_then(Value::as_array);
-    let mut taints = given.cloned().unwrap_or_default();
     let is_it = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
-    if !taints.iter().any(is_it) {
-        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
-        put(node, &TAINTS, Value::Array(taints));
+    if !node.items(&TAINTS).iter().any(is_it) {
+        push(
+            node,
+            &TAINTS,
+            json!({"key": NOT_READY, "effect": "NoSchedule"}),
+        );
     }
 }
 
@@ -53,11 +54,8 @@ mod tests {
     #[test]
     fn a_new_node_has_the_taint_once_api_269() {
         let mut node = Object::default();
-        put(
-            &mut node,
-            &TAINTS,
-            json!([{"key": NOT_READY, "effect": "NoExecute"}]),
-        );
+        let other = json!({"key": NOT_READY, "effect": "NoExecute"});
+        push(&mut node, &TAINTS, other);
         taint(&mut node);
         taint(&mut node);
         let taints = node.at(&TAINTS).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::FutureExt;
 
 use super::client::ResourceClient;
+use super::default_classes::storage_class_of;
 use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
@@ -36,7 +37,7 @@ impl PersistentVolumeClaimResize {
             let why = "Only bound persistent volume claims can be expanded";
             return Err(attributes.forbidden(Some(claim), why));
         }
-        let (name, before) = (class_of(claim), class_of(stored));
+        let (name, before) = (storage_class_of(claim), storage_class_of(stored));
         let class = match name == before && !name.is_empty() {
             true => self.classes.get(None, name).await?,
             false => None,
@@ -57,14 +58,6 @@ impl PersistentVolumeClaimResize {
 fn size(claim: &Object) -> Quantity {
     let size = claim.text(&SIZE).parse();
     size.unwrap_or(Quantity::whole(0))
-}
-
-fn class_of(claim: &Object) -> &str {
-    let annotation = "volume.beta.kubernetes.io/storage-class";
-    match claim.text(&["metadata", "annotations", annotation]) {
-        "" => claim.text(&["spec", "storageClassName"]),
-        named => named,
-    }
 }
 
 impl Plugin for PersistentVolumeClaimResize {

@@ -12,7 +12,7 @@ pub mod kubeconfig;
 mod manual;
 pub mod objects;
 mod progress;
-mod repeated;
+mod repeated_flags;
 pub mod restore;
 mod running;
 pub mod storage;
@@ -231,7 +231,7 @@ pub fn parse() -> Action {
 }
 
 fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action {
-    let arguments = repeated::joined(arguments.into_iter().collect());
+    let arguments = repeated_flags::joined(arguments.into_iter().collect());
     let matches = definition().try_get_matches_from(arguments);
     let parsed = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
     let command_line = match parsed {

@@ -17,7 +17,6 @@ use crate::api::version::Preconditions;
 use crate::clock;
 use crate::registry::services::Repaired;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
-use crate::storage::codec::object_of;
 
 /// The name of the Service, of its endpoints and of the range of addresses.
 const NAME: &str = "kubernetes";
@@ -99,7 +98,7 @@ impl KubernetesServiceController {
         let find = |resource| catalog.named(resource);
         if let Some(namespaces) = find("namespaces") {
             let default = NamespacedName::in_cluster(NAMESPACE);
-            if found(namespaces.get(default, "0").await)?.is_none() {
+            if found(namespaces.read(default, "0").await)?.is_none() {
                 ensure_system_namespaces(&self.registry).await?;
             }
         }
@@ -157,7 +156,7 @@ impl KubernetesServiceController {
     /// The range of addresses, which is ready from the start.
     async fn keep_range(&self, cidrs: &RegistryStore) -> Result<(), Box<Status>> {
         let at = NamespacedName::in_cluster(NAME);
-        let range = match found(cidrs.get(at, "0").await)? {
+        let range = match found(cidrs.read(at, "0").await)? {
             Some(range) => range,
             None => {
                 let spec = json!({ "cidrs": self.address.ranges });
@@ -193,7 +192,7 @@ impl KubernetesServiceController {
         let ports = json!([{
             "name": "https", "protocol": "TCP", "port": 443, "targetPort": self.address.port,
         }]);
-        let Some(service) = found(services.get(at, "0").await)? else {
+        let Some(service) = found(services.read(at, "0").await)? else {
             let metadata = json!({
                 "name": NAME, "namespace": NAMESPACE,
                 "labels": {"component": "apiserver", "provider": "kubernetes"},
@@ -260,7 +259,7 @@ impl KubernetesServiceController {
             namespace: Some(NAMESPACE),
             name: NAME,
         };
-        let stored = found(store.get(at, "0").await)?;
+        let stored = found(store.read(at, "0").await)?;
         let mut addresses = stored
             .as_ref()
             .map(|stored| members.read(stored))
@@ -362,14 +361,9 @@ impl Members {
 }
 
 /// An object, or `None` if it is absent.
-fn found(
-    got: Result<Arc<actors::object::CachedObject>, Box<Status>>,
-) -> Result<Option<Object>, Box<Status>> {
-    match got {
-        Ok(cached) => {
-            let object = object_of(&cached).map_err(|error| Box::new(Status::internal(error)))?;
-            Ok(Some(object))
-        }
+fn found(read: Result<Object, Box<Status>>) -> Result<Option<Object>, Box<Status>> {
+    match read {
+        Ok(object) => Ok(Some(object)),
         Err(status) if status.code == 404 => Ok(None),
         Err(status) => Err(status),
     }

@@ -23,8 +23,7 @@ mod metrics;
 mod namespace_controller;
 mod namespaced_resources_deleter;
 mod service_accounts;
-mod system_namespaces;
-mod system_priority_classes;
+mod system_objects;
 mod work_queue;
 
 pub use garbage_collector::Caches;
@@ -33,8 +32,7 @@ use leader_elector::LeaderElector;
 use namespace_controller::NamespaceController;
 pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
-pub use system_namespaces::ensure_system_namespaces;
-pub use system_priority_classes::ensure_system_priority_classes;
+pub use system_objects::{ensure_system_namespaces, ensure_system_priority_classes};
 
 /// Gives every metric of this module its unit and help text.
 pub fn describe_metrics() {

@@ -169,14 +169,9 @@ impl ServiceAccountsController {
         };
         let context = RequestContext::internal("service-accounts", Instant::now() + TIME);
         let options = WriteOptions::default();
-        let outcome = match store.get(at, "0").await {
-            Ok(found) => {
-                let found = crate::storage::codec::object_of(&found)
-                    .map_err(|error| Box::new(Status::internal(error)))?;
-                if found.0.get("data") == object.0.get("data") {
-                    return Ok(());
-                }
-                let mut changed = found;
+        let outcome = match store.read(at, "0").await {
+            Ok(found) if found.0.get("data") == object.0.get("data") => return Ok(()),
+            Ok(mut changed) => {
                 let data = object.0.get("data").cloned().unwrap_or_default();
                 changed.0.insert("data".to_owned(), data);
                 let source = UpdateSource::Replace(changed);

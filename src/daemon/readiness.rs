@@ -82,10 +82,14 @@ impl Start {
                 );
             }
         }
-        if let Err(status) = ensure_system_namespaces(&self.registry).await {
+        let (namespaces, classes) = tokio::join!(
+            ensure_system_namespaces(&self.registry),
+            ensure_system_priority_classes(&self.registry)
+        );
+        if let Err(status) = namespaces {
             tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
         }
-        if let Err(status) = ensure_system_priority_classes(&self.registry).await {
+        if let Err(status) = classes {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
         }
         if let Err(status) = self.service.keep().await {

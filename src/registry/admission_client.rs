@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::context::RequestContext;
-use super::errors::{FailedOperation, interpret};
+use super::errors::{FailedOperation, decoded, interpret};
 use super::namespaced_name::NamespacedName;
 use super::store::RegistryStore;
 use crate::admission::client::{Answering, Change, ResourceClient};
@@ -18,7 +18,6 @@ use crate::api::object::Object;
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
-use crate::storage::codec::object_of;
 use crate::storage::{Asked, GetRequest, Preconditions};
 
 /// How long nobody looks again in the store for what the cache does not have.
@@ -91,7 +90,7 @@ impl AdmissionClient {
             }
             listed => listed?,
         };
-        listed.items.iter().map(|item| read(item)).collect()
+        listed.items.iter().map(|item| decoded(item)).collect()
     }
 
     /// Whether the store should be asked about a namespace. It is so once in a while.
@@ -107,10 +106,6 @@ impl AdmissionClient {
         asked.insert(namespace.to_owned(), now + ASKED_FOR);
         true
     }
-}
-
-fn read(cached: &CachedObject) -> Result<Object, Box<Status>> {
-    object_of(cached).map_err(|error| Box::new(Status::internal(error)))
 }
 
 impl ResourceClient for AdmissionClient {
@@ -129,7 +124,7 @@ impl ResourceClient for AdmissionClient {
                 Some(found) => Some(found),
                 None => self.find(at, Asked::Unset).await?,
             };
-            found.map(|found| read(&found)).transpose()
+            found.map(|found| decoded(&found)).transpose()
         }
         .boxed()
     }

@@ -1,8 +1,12 @@
 //! The conversion of storage errors to a Status, in this one place (storage.md 1.2, ST-10 to
 //! ST-17).
 
+use actors::object::CachedObject;
+
+use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusCause};
+use crate::storage::codec::object_of;
 use crate::storage::{Expired, StorageError, StorageErrorKind};
 
 /// The retry delay for a request whose outcome at the store is unknown.
@@ -10,6 +14,14 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The retry delay when the store can't be reached (ST-11).
 const UNREACHABLE_RETRY_SECONDS: u32 = 2;
+
+/// A stored object as a tree, in the version of the hub.
+///
+/// # Errors
+/// 500 for one that can't be read.
+pub fn decoded(cached: &CachedObject) -> Result<Object, Box<Status>> {
+    object_of(cached).map_err(|error| Box::new(Status::internal(error)))
+}
 
 /// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,7 @@ pub mod strategy;
 
 pub use catalog::Catalog;
 pub use context::RequestContext;
+pub use errors::decoded;
 pub use namespaced_name::NamespacedName;
 pub use rest::RestStorage;
 pub use served::{ClusterParts, Registry, ServiceNetwork};

@@ -6,8 +6,8 @@
 
 mod limits;
 mod missing;
+mod patched_text;
 mod paths;
-mod shown;
 mod strategic;
 
 use json_patch::{AddOperation, PatchOperation};
@@ -24,7 +24,7 @@ use crate::resource::ResourceDefinition;
 use crate::status::Status;
 use limits::Limits;
 use missing::Instead;
-use shown::{Reached, Shown};
+use patched_text::{PatchedText, Reached};
 
 pub use strategic::StrategicPatch;
 
@@ -121,7 +121,7 @@ impl Patch {
         let whole;
         let object = match self.touches("managedFields") && object.managed_fields().is_some() {
             true => {
-                whole = Object::of(object.clone().into_document());
+                whole = Object::of(whole_of(object));
                 &whole
             }
             false => object,
@@ -171,7 +171,7 @@ impl Patch {
         match self.patched(whole) {
             Ok(document) => {
                 let of = definition.object_type;
-                let shown = Shown {
+                let shown = PatchedText {
                     document: &document,
                     of,
                     reached: &reached,

@@ -11,7 +11,7 @@ mod messages;
 mod model;
 mod notation;
 mod openapi;
-mod ways;
+mod reachable_fields;
 
 pub use canonical::Empty;
 pub(crate) use canonical::is_zero;

@@ -45,7 +45,7 @@ use super::canonical::is_printed_without_value;
 use super::model::{
     Field, KindName, ListType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct, StructId, Type,
 };
-use super::ways::find_ways;
+use super::reachable_fields::find_reachable;
 
 /// A text that can't be understood.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -177,7 +177,7 @@ impl<'t> Texts<'t> {
         };
         let structs = self.structs.iter().map(|text| resolver.resolved(text));
         let mut structs: Vec<Struct> = structs.collect::<Result<_, _>>()?;
-        find_ways(&mut structs);
+        find_reachable(&mut structs);
         Ok(Schema {
             structs,
             by_name,

@@ -10,7 +10,7 @@ mod created_fields;
 mod elements;
 mod errors;
 mod field_set;
-mod keys;
+mod item_keys;
 mod kind;
 mod merge;
 mod reconcile;
@@ -73,7 +73,7 @@ impl<'s> ValueType<'s> {
     /// Whether the items of granular lists of an object have keys. The object was decoded, so all
     /// else of it has the type.
     pub fn has_keys(&self, object: &Object) -> bool {
-        keys::has_all(*self, &object.0)
+        item_keys::has_all(*self, &object.0)
     }
 
     /// The fields that an object has: its leaves, the items of granular lists, and the members of

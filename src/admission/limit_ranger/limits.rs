@@ -16,8 +16,7 @@ const LISTS: [(&str, &str); 2] = [
 
 /// The limits of a range for this type of things.
 fn limits_for<'r>(range: &'r Object, kind: &'r str) -> impl Iterator<Item = &'r Value> {
-    let limits = range.at(&["spec", "limits"]).and_then(Value::as_array);
-    let limits = limits.into_iter().flatten();
+    let limits = range.items(&["spec", "limits"]).iter();
     limits.filter(move |limit| limit["type"] == kind)
 }
 
@@ -85,8 +84,7 @@ fn fill_in_side(container: &mut Value, side: Side, defaults: &Map<String, Value>
 /// Why a range refuses a pod.
 pub(super) fn pod_faults(pod: &Object, range: &Object) -> Vec<String> {
     let mut faults = Vec::new();
-    let limits = range.at(&["spec", "limits"]).and_then(Value::as_array);
-    for limit in limits.into_iter().flatten() {
+    for limit in range.items(&["spec", "limits"]) {
         match limit["type"].as_str().unwrap_or_default() {
             "Container" => {
                 let all = LISTS.iter().flat_map(|(list, _)| containers(pod, list));

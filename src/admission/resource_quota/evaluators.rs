@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::admission::default_classes::storage_class_of;
 use crate::admission::pod_resources::{
     Quantities, Side, containers, of_container, of_pod_level, with_overhead,
 };
@@ -174,13 +175,10 @@ impl Evaluator {
 
     /// Whether a quota is for such an object, by its scopes.
     pub(super) fn is_in_scope(&self, quota: &Object, object: &Object) -> bool {
-        let list = |path: &[&str]| {
-            let list = quota.at(path).and_then(Value::as_array);
-            list.map(Vec::as_slice).unwrap_or_default()
-        };
-        let scopes = list(&["spec", "scopes"]).iter();
+        let scopes = quota.items(&["spec", "scopes"]).iter();
         let mut scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
-        let selectors = list(&["spec", "scopeSelector", "matchExpressions"]).iter();
+        let path = ["spec", "scopeSelector", "matchExpressions"];
+        let selectors = quota.items(&path).iter();
         let mut selectors = selectors.map(|selector| {
             let scope = selector["scopeName"].as_str().unwrap_or_default();
             (scope, Some(selector))
@@ -253,8 +251,7 @@ fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
 }
 
 fn of_service(service: &Object) -> Quantities {
-    let ports = service.at(&["spec", "ports"]).and_then(Value::as_array);
-    let ports = ports.map(Vec::as_slice).unwrap_or_default();
+    let ports = service.items(&["spec", "ports"]);
     let has_node_port = |port: &&Value| port["nodePort"].as_i64().is_some_and(|number| number != 0);
     let allocates = service.at(&["spec", "allocateLoadBalancerNodePorts"]);
     let (balancers, node_ports) = match service.text(&["spec", "type"]) {
@@ -275,15 +272,7 @@ fn of_service(service: &Object) -> Quantities {
 }
 
 fn of_claim(claim: &Object) -> Quantities {
-    let annotation = claim.text(&[
-        "metadata",
-        "annotations",
-        "volume.beta.kubernetes.io/storage-class",
-    ]);
-    let class = match annotation {
-        "" => claim.text(&["spec", "storageClassName"]),
-        class => class,
-    };
+    let class = storage_class_of(claim);
     let one = Quantity::whole(1);
     let mut usage = Quantities::from([(CLAIMS.to_owned(), one)]);
     if !class.is_empty() {

@@ -17,7 +17,6 @@ use crate::kinds::definitions::core;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
-use crate::storage::codec::object_of;
 
 /// Reads what a pod has written, in the kind of pods.
 const LOG: &str = "log";
@@ -91,8 +90,7 @@ impl ConnectionStore {
     ) -> Result<Connected, Box<Status>> {
         let name = self.name(at.name);
         let at = NamespacedName { name, ..at };
-        let found = self.store.get(at, "0").await?;
-        let object = object_of(&found).map_err(|error| Box::new(Status::internal(error)))?;
+        let object = self.store.read(at, "0").await?;
         let definition = self.store.definition();
         if definition.plural == "pods" {
             self.check_container(&object, query)?;
@@ -131,8 +129,7 @@ impl ConnectionStore {
             return Ok(());
         }
         let names = |list: &str| {
-            let items = pod.at(&["spec", list]).and_then(Value::as_array);
-            let items = items.into_iter().flatten();
+            let items = pod.items(&["spec", list]).iter();
             let names = items.filter_map(|item| item.get("name")?.as_str());
             names.map(str::to_owned).collect::<Vec<String>>()
         };

@@ -17,9 +17,9 @@ use crate::api::version::Preconditions;
 use crate::clock;
 use crate::kinds::special::evictions;
 use crate::registry::context::RequestContext;
+use crate::registry::errors::decoded;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{RegistryStore, reconcile_namespace};
-use crate::storage::codec::object_of;
 
 /// How often an eviction starts again because somebody else has changed the pod.
 const ATTEMPTS: usize = 20;
@@ -90,8 +90,7 @@ impl Eviction<'_> {
     /// Evicts a pod that needs no budget, or answers the pod that needs one.
     async fn evict_without_budget(&self) -> Result<Option<Object>, Box<Status>> {
         for _ in 0..ATTEMPTS {
-            let pod = self.store.pods.get(self.at, "").await?;
-            let pod = object_of(&pod).map_err(|error| Box::new(Status::internal(error)))?;
+            let pod = self.store.pods.read(self.at, "").await?;
             if !evictions::needs_no_budget(&pod) {
                 return Ok(Some(pod));
             }
@@ -123,7 +122,7 @@ impl Eviction<'_> {
             .await?;
         let mut found = Vec::new();
         for item in listed.items {
-            let budget = object_of(&item).map_err(|error| Box::new(Status::internal(error)))?;
+            let budget = decoded(&item)?;
             if evictions::selects(&budget, pod) {
                 found.push(budget);
             }

@@ -14,9 +14,9 @@ use crate::api::status::{Status, StatusReason};
 use crate::api::version::Preconditions;
 use crate::kinds::special::services::allocations::{AddressDemand, Family};
 use crate::kinds::validation::addresses::Range;
+use crate::registry::errors::decoded;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
-use crate::storage::codec::object_of;
 
 /// The label that tells whose an IPAddress is.
 pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
@@ -81,12 +81,12 @@ impl AddressAllocator {
         let options = cached_list();
         let listed = self.cidrs.list(None, &options, everything).await?;
         for item in listed.items {
-            let object = object_of(&item).map_err(|error| Box::new(Status::internal(error)))?;
+            let object = decoded(&item)?;
             if object.is_being_deleted() || !is_ready(&object) {
                 continue;
             }
-            let texts = object.at(&["spec", "cidrs"]).and_then(Value::as_array);
-            let texts = texts.into_iter().flatten().filter_map(Value::as_str);
+            let texts = object.items(&["spec", "cidrs"]).iter();
+            let texts = texts.filter_map(Value::as_str);
             let found = texts.filter_map(Range::parse).filter(of_family);
             for range in found {
                 if !ranges.contains(&range) {
@@ -220,12 +220,11 @@ impl AddressAllocator {
     async fn remove(&self, service: &Object, address: IpAddr) -> Result<(), Box<Status>> {
         let name = address.to_string();
         let at = NamespacedName::in_cluster(&name);
-        let found = match self.addresses.get(at, "").await {
-            Ok(found) => found,
+        let object = match self.addresses.read(at, "").await {
+            Ok(object) => object,
             Err(status) if status.code == 404 => return Ok(()),
             Err(status) => return Err(status),
         };
-        let object = object_of(&found).map_err(|error| Box::new(Status::internal(error)))?;
         if holder(&object) != Some((service.namespace(), service.name())) {
             return Ok(());
         }
@@ -257,7 +256,7 @@ impl AddressAllocator {
             .await?;
         let mut managed = Vec::new();
         for item in listed.items {
-            let object = object_of(&item).map_err(|error| Box::new(Status::internal(error)))?;
+            let object = decoded(&item)?;
             let manager = object.at(&["metadata", "labels", MANAGED_BY]);
             if manager.and_then(Value::as_str) == Some(MANAGER) {
                 managed.push(object);
@@ -276,8 +275,8 @@ fn cached_list() -> ListOptions {
 }
 
 fn is_ready(cidr: &Object) -> bool {
-    let conditions = cidr.at(&["status", "conditions"]).and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
+    let mut conditions = cidr.items(&["status", "conditions"]).iter();
+    conditions.any(|condition| {
         condition.get("type") == Some(&"Ready".into())
             && condition.get("status") == Some(&"True".into())
     })

@@ -13,9 +13,8 @@ use super::context;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::registry::errors::{FailedOperation, interpret};
+use crate::registry::errors::{FailedOperation, decoded, interpret};
 use crate::registry::served::StoredVersion;
-use crate::storage::codec::object_of;
 use crate::storage::{
     Current, Preconditions, Storage, UpdateFunction, UpdateRequest, Updated, VersionUse,
     WriteDecision,
@@ -220,9 +219,7 @@ impl UpdateFunction for Changing<'_> {
     ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         let changed = (|| {
             let mut object = match current.object {
-                Some(cached) => {
-                    object_of(&cached).map_err(|error| Box::new(Status::internal(error)))?
-                }
+                Some(cached) => decoded(&cached)?,
                 None => Object::default(),
             };
             object.set_type("RangeAllocation", "v1");

@@ -12,8 +12,8 @@ use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::kinds::special::services::allocations::{addresses, all_node_ports};
+use crate::registry::errors::decoded;
 use crate::registry::store::RegistryStore;
-use crate::storage::codec::object_of;
 
 /// What nobody seemed to have at the last repair. A write that is under way takes before it writes,
 /// so only what nobody has at the next repair either is given back.
@@ -45,7 +45,7 @@ impl ServiceAllocators {
         let mut owners: HashMap<IpAddr, (String, String)> = HashMap::new();
         let mut ports = Vec::new();
         for item in listed.items {
-            let service = object_of(&item).map_err(|error| Box::new(Status::internal(error)))?;
+            let service = decoded(&item)?;
             ports.extend(all_node_ports(&service));
             for address in addresses(&service) {
                 let named = (service.namespace().to_owned(), service.name().to_owned());

@@ -15,7 +15,7 @@ use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
-use crate::registry::errors::FailedOperation;
+use crate::registry::errors::{FailedOperation, decoded};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
@@ -133,7 +133,7 @@ impl RegistryStore {
             })
             .await;
         let is_deleting = match found {
-            Ok(Some(existing)) => self.tree(&existing).is_ok_and(|o| o.is_being_deleted()),
+            Ok(Some(existing)) => decoded(&existing).is_ok_and(|o| o.is_being_deleted()),
             _ => false,
         };
         match is_deleting {

@@ -14,7 +14,7 @@ use crate::api::status::{Status, StatusDetails};
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
-use crate::registry::errors::FailedOperation;
+use crate::registry::errors::{FailedOperation, decoded};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
@@ -208,7 +208,7 @@ impl Deleting<'_> {
     async fn remove_marked(&self, marked: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let version = &self.options.preconditions.resource_version;
         let preconditions = Preconditions {
-            uid: Some(self.store.tree(&marked)?.uid().to_owned()),
+            uid: Some(decoded(&marked)?.uid().to_owned()),
             // The mark has changed the version that the client knows (RG-9).
             resource_version: version.as_ref().map(|_| marked.revision.to_string()),
         };
@@ -242,7 +242,7 @@ impl Deleting<'_> {
 
     /// Gives back what a removed object had.
     async fn released(&self, deletion: Deletion) -> Deletion {
-        if let (true, Ok(object)) = (deletion.removed, self.store.tree(&deletion.object)) {
+        if let (true, Ok(object)) = (deletion.removed, decoded(&deletion.object)) {
             self.store.release(&object, self.options.dry_run).await;
         }
         deletion
@@ -253,7 +253,7 @@ impl Deleting<'_> {
         let definition = self.store.definition();
         let answer = match definition.returns_deleted {
             true => Answer::Object,
-            false => Answer::Status(Box::new(self.success(self.store.tree(&object)?.uid()))),
+            false => Answer::Status(Box::new(self.success(decoded(&object)?.uid()))),
         };
         Ok(Deletion {
             object,
@@ -315,16 +315,10 @@ impl ValidateDeletion for Check<'_> {
     ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
         let current = current.clone();
         async move {
-            Ok(
-                match self
-                    .deleting
-                    .verdict(&self.deleting.store.tree(&current)?)
-                    .await?
-                {
-                    DeletionVerdict::Remove => WriteDecision::Write(()),
-                    DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
-                },
-            )
+            Ok(match self.deleting.verdict(&decoded(&current)?).await? {
+                DeletionVerdict::Remove => WriteDecision::Write(()),
+                DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
+            })
         }
         .boxed()
     }
@@ -349,11 +343,7 @@ impl UpdateFunction for Mark<'_> {
                 let (definition, name) = (self.deleting.store.definition(), self.deleting.name);
                 return Err(Box::new(Status::not_found(definition, name)));
             };
-            match self
-                .deleting
-                .verdict(&self.deleting.store.tree(&cached)?)
-                .await?
-            {
+            match self.deleting.verdict(&decoded(&cached)?).await? {
                 DeletionVerdict::Mark {
                     object,
                     then_remove,

@@ -23,7 +23,7 @@ use crate::api::object::Object;
 use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, convert};
 use crate::api::status::Status;
-use crate::storage::codec::{Codec, object_of};
+use crate::storage::codec::Codec;
 use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResource};
 use manage::Filters;
 
@@ -160,11 +160,6 @@ impl RegistryStore {
     /// The version in which objects are stored, checked and cached.
     fn hub(&self) -> &Arc<ResourceDefinition> {
         &self.stored_resource().hub
-    }
-
-    /// A cached object as a tree, in the version of the hub.
-    fn tree(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
-        object_of(cached).map_err(|error| Box::new(Status::internal(error)))
     }
 
     /// An object of the hub in the version of this store.

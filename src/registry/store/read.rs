@@ -11,10 +11,11 @@ use futures_util::future::{FutureExt, LocalBoxFuture};
 use tokio::time::Instant;
 
 use super::{RegistryStore, bad_key};
+use crate::api::object::Object;
 use crate::api::options::{ListOptions, VersionMatchText, list_version, read_version};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::errors::{FailedOperation, goes_in_stream};
+use crate::registry::errors::{FailedOperation, decoded, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
@@ -59,6 +60,19 @@ impl RegistryStore {
             Some(object) => Ok(object),
             None => Err(Box::new(Status::not_found(self.definition(), name))),
         }
+    }
+
+    /// As [`RegistryStore::get`], as a tree.
+    ///
+    /// # Errors
+    /// Those of `get`, and 500 for an object that can't be read.
+    pub async fn read(
+        &self,
+        at: NamespacedName<'_>,
+        resource_version: &str,
+    ) -> Result<Object, Box<Status>> {
+        let found = self.get(at, resource_version).await?;
+        decoded(&found)
     }
 
     /// One object as it was at a revision.

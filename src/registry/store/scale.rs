@@ -8,6 +8,7 @@ use crate::api::metadata;
 use crate::api::object::Object;
 use crate::api::resource::{ResourceDefinition, Scaling};
 use crate::api::status::Status;
+use crate::registry::errors::decoded;
 
 impl RegistryStore {
     /// The Scale of a cached object, as clients get it.
@@ -19,7 +20,7 @@ impl RegistryStore {
         cached: &CachedObject,
         scaling: &Scaling,
     ) -> Result<Object, Box<Status>> {
-        let object = self.tree(cached)?;
+        let object = decoded(cached)?;
         Ok(scaling.scale_of(&self.in_version(&object)))
     }
 

@@ -152,8 +152,7 @@ impl Authenticators {
     }
 
     /// The user of these credentials, if they are genuine. The objects that a token names may be
-    /// gone:
-    /// requests are not carried out by this, connections are told apart.
+    /// gone, so this tells connections apart and carries out no request.
     pub fn recognises(&self, credentials: &Credentials<'_>) -> Option<Arc<UserInfo>> {
         let known = self.known(credentials).ok()?;
         known.map(|known| known.user)

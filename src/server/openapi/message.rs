@@ -72,6 +72,39 @@ impl Message {
     }
 }
 
+/// The methods of a path, in the order of their numbers in both formats.
+const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+/// A path. The number of its first method and that of its parameters are those of the format.
+pub(super) fn path(
+    given: &Value,
+    (first_method, parameters): (u32, u32),
+    operation: impl Fn(&Value) -> Message,
+    parameter: impl Fn(&Value) -> Message,
+) -> Message {
+    let mut item = Message::default();
+    for (field, method) in (first_method..).zip(METHODS) {
+        if let Some(given) = given.get(method) {
+            item.message(field, operation(given));
+        }
+    }
+    for given in items(given.get("parameters")) {
+        item.message(parameters, parameter(given));
+    }
+    item
+}
+
+/// A thing itself, or a reference to it.
+pub(super) fn or_reference(given: &Value, pack: impl Fn(&Value) -> Message) -> Message {
+    let reference = given.get("$ref");
+    if reference.is_none() {
+        return within(1, pack(given));
+    }
+    let mut message = Message::default();
+    message.text(1, reference);
+    within(2, message)
+}
+
 /// The items of a list.
 pub(super) fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()

@@ -4,7 +4,7 @@
 use descriptions::Descriptions;
 use serde_json::Value;
 
-use super::message::{Message, any, items, within};
+use super::message::{Message, any, items, or_reference, path, within};
 use super::operations::{self, Path};
 use super::{schemas, v2};
 
@@ -23,7 +23,9 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions<'_>) -> V
     let mut parameters = v2::Parameters::new(&words);
     let mut all = Message::default();
     for of in paths {
-        all.entry(2, &of.template, path(&parameters.item(of)));
+        let item = parameters.item(of);
+        let item = path(&item, (2, 9), operation, parameter_or_reference);
+        all.entry(2, &of.template, item);
     }
     packed.message(8, all);
     let mut types = Message::default();
@@ -54,27 +56,6 @@ fn api_key(given: &Value) -> Message {
     key.text(3, given.get("in"));
     key.text(4, given.get("description"));
     within(2, key)
-}
-
-fn path(given: &Value) -> Message {
-    let mut item = Message::default();
-    for (field, method) in [
-        (2, "get"),
-        (3, "put"),
-        (4, "post"),
-        (5, "delete"),
-        (6, "options"),
-        (7, "head"),
-        (8, "patch"),
-    ] {
-        if let Some(given) = given.get(method) {
-            item.message(field, operation(given));
-        }
-    }
-    for given in items(given.get("parameters")) {
-        item.message(9, parameter_or_reference(given));
-    }
-    item
 }
 
 fn operation(given: &Value) -> Message {
@@ -108,13 +89,7 @@ fn response(given: &Value) -> Message {
 
 /// A `ParametersItem`.
 fn parameter_or_reference(given: &Value) -> Message {
-    let reference = given.get("$ref");
-    if reference.is_none() {
-        return within(1, parameter(given));
-    }
-    let mut message = Message::default();
-    message.text(1, reference);
-    within(2, message)
+    or_reference(given, parameter)
 }
 
 /// A `Parameter`.

@@ -5,7 +5,7 @@ use descriptions::Descriptions;
 use prost::encoding;
 use serde_json::Value;
 
-use super::message::{Message, any, items, within};
+use super::message::{Message, any, items, or_reference, path, within};
 use super::operations::{self, Path};
 use super::schemas::{self, Versions};
 use super::v3;
@@ -28,7 +28,9 @@ pub(super) fn document(
     }
     let mut all = Message::default();
     for of in paths {
-        all.entry(1, &of.template, path(&v3::item(of, &words)));
+        let item = v3::item(of, &words);
+        let item = path(&item, (4, 13), operation, parameter_or_reference);
+        all.entry(1, &of.template, item);
     }
     packed.message(4, all);
     let mut types = Message::default();
@@ -54,34 +56,13 @@ fn api_key(given: &Value) -> Message {
     within(1, key)
 }
 
-fn path(given: &Value) -> Message {
-    let mut item = Message::default();
-    for (field, method) in [
-        (4, "get"),
-        (5, "put"),
-        (6, "post"),
-        (7, "delete"),
-        (8, "options"),
-        (9, "head"),
-        (10, "patch"),
-    ] {
-        if let Some(given) = given.get(method) {
-            item.message(field, operation(given));
-        }
-    }
-    for given in items(given.get("parameters")) {
-        item.message(13, within(1, parameter(given)));
-    }
-    item
-}
-
 fn operation(given: &Value) -> Message {
     let mut operation = Message::default();
     operation.texts(1, given.get("tags"));
     operation.text(3, given.get("description"));
     operation.text(5, given.get("operationId"));
     for given in items(given.get("parameters")) {
-        operation.message(6, within(1, parameter(given)));
+        operation.message(6, parameter_or_reference(given));
     }
     if let Some(given) = given.get("requestBody") {
         let mut body = Message::default();
@@ -119,6 +100,11 @@ fn content(given: Option<&Value>) -> Message {
     content
 }
 
+/// A parameter. No document refers to one.
+fn parameter_or_reference(given: &Value) -> Message {
+    within(1, parameter(given))
+}
+
 fn parameter(given: &Value) -> Message {
     let mut parameter = Message::default();
     parameter.text(1, given.get("name"));
@@ -132,14 +118,7 @@ fn parameter(given: &Value) -> Message {
 }
 
 fn schema_or_reference(given: &Value) -> Message {
-    match given.get("$ref") {
-        None => within(1, schema(given)),
-        reference => {
-            let mut message = Message::default();
-            message.text(1, reference);
-            within(2, message)
-        }
-    }
+    or_reference(given, schema)
 }
 
 fn schema(given: &Value) -> Message {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::user_info::{UserInfo, service_account, service_account_groups};
+use crate::api::user_info::{
+    UserInfo, service_account, service_account_groups, service_account_name,
+};
 
 /// The issuer of tokens that lie in Secrets.
 pub const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
@@ -108,10 +110,7 @@ impl NewToken {
                 self.now.saturating_add(seconds).into(),
             );
         }
-        let subject = format!(
-            "system:serviceaccount:{}:{}",
-            self.namespace, self.account.name
-        );
+        let subject = service_account_name(&self.namespace, &self.account.name);
         let claims = [
             ("aud", json!(self.audiences)),
             ("exp", self.now.saturating_add(self.seconds).into()),
@@ -267,10 +266,7 @@ impl Claims {
             }
         }
         let groups = service_account_groups(&self.namespace);
-        let name = format!(
-            "system:serviceaccount:{}:{}",
-            self.namespace, self.account.name
-        );
+        let name = service_account_name(&self.namespace, &self.account.name);
         UserInfo {
             uid: self.account.uid.clone(),
             extra,

@@ -14,7 +14,6 @@ use crate::api::status::Status;
 use crate::clock;
 use crate::registry::{Catalog, NamespacedName, RegistryStore};
 use crate::server::auth::Notes;
-use crate::storage::codec::object_of;
 
 /// The stores of what tokens name.
 pub struct Objects {
@@ -183,8 +182,7 @@ impl Objects {
                  temporarily allow use of this token"
             ));
         }
-        let listed = known.at(&["secrets"]).and_then(Value::as_array);
-        let mut listed = listed.into_iter().flatten();
+        let mut listed = known.items(&["secrets"]).iter();
         let is_listed = listed.any(|one| one.get("name").and_then(Value::as_str) == Some(secret));
         Ok(notes_of_legacy(secret, is_listed))
     }
@@ -214,12 +212,14 @@ fn notes_of_legacy(secret: &str, is_generated: bool) -> Notes {
 ///
 /// # Errors
 /// 404, and what the store says.
-async fn read(store: &RegistryStore, at: NamespacedName<'_>) -> Result<Object, Box<Status>> {
-    let found = match store.get(at, "0").await {
-        Ok(found) => found,
-        Err(_) => store.get(at, "").await?,
-    };
-    object_of(&found).map_err(|error| Box::new(Status::internal(error)))
+pub(super) async fn read(
+    store: &RegistryStore,
+    at: NamespacedName<'_>,
+) -> Result<Object, Box<Status>> {
+    match store.read(at, "0").await {
+        Ok(object) => Ok(object),
+        Err(_) => store.read(at, "").await,
+    }
 }
 
 /// Whether its deletion began so long ago that clocks can't be the reason.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::claims::{Binding, NewToken, Reference};
-use super::objects::Objects;
+use super::objects::{self, Objects};
 use super::tokens::ServiceAccountTokens;
 use crate::api::field_error::FieldError;
 use crate::api::managed_fields::FieldManager;
@@ -21,8 +21,8 @@ use crate::kinds::definitions::authentication;
 use crate::kinds::validation::authentication::validate_token_request;
 use crate::registry::rest::{Answering, Created, NamedCreater, RestStorage};
 use crate::registry::store::reconcile_namespace;
-use crate::registry::{NamespacedName, RegistryStore, RequestContext};
-use crate::storage::codec::{Codec, object_of};
+use crate::registry::{NamespacedName, RequestContext};
+use crate::storage::codec::Codec;
 
 /// The seconds that tell a token of a pod's volume: kubelets ask for this odd number.
 const OF_VOLUMES: i64 = 3607;
@@ -112,7 +112,7 @@ impl TokenStore {
     }
 
     async fn account(&self, at: NamespacedName<'_>, uid: &str) -> Result<Object, Box<Status>> {
-        let account = found(self.objects.accounts(), at, "").await?;
+        let account = self.objects.accounts().read(at, "").await?;
         if uid.is_empty() || uid == account.uid() {
             return Ok(account);
         }
@@ -131,8 +131,7 @@ impl TokenStore {
             request.set_meta(name, &text);
         }
         request.set_meta("creationTimestamp", &whole_seconds(now));
-        let audiences = request.at(&["spec", "audiences"]).and_then(Value::as_array);
-        if audiences.is_none_or(Vec::is_empty) {
+        if request.items(&["spec", "audiences"]).is_empty() {
             let audiences = json!(self.tokens.config().audiences);
             put(request, &["spec", "audiences"], audiences);
         }
@@ -165,7 +164,7 @@ impl TokenStore {
             return Err(Box::new(Status::bad_request("Name parameter required.")));
         }
         let namespace = at.namespace.filter(|_| kind != "Node");
-        let object = found(store, NamespacedName { namespace, name }, "").await?;
+        let object = store.read(NamespacedName { namespace, name }, "").await?;
         let mut node = None;
         if kind == "Pod" {
             self.check_account(at.name, &object)?;
@@ -219,11 +218,7 @@ impl TokenStore {
             namespace: None,
             name,
         };
-        let node = match found(nodes, at, "0").await {
-            Ok(node) => Ok(node),
-            Err(_) => found(nodes, at, "").await,
-        };
-        match node {
+        match objects::read(nodes, at).await {
             Ok(node) => Ok(Some(reference_to(&node))),
             Err(status) if status.code == 404 => Ok(Some(Reference {
                 name: name.to_owned(),
@@ -248,8 +243,8 @@ impl TokenStore {
             seconds = most;
             put(request, &path, seconds.into());
         }
-        let audiences = request.at(&["spec", "audiences"]).and_then(Value::as_array);
-        let audiences = audiences.into_iter().flatten().filter_map(Value::as_str);
+        let audiences = request.items(&["spec", "audiences"]).iter();
+        let audiences = audiences.filter_map(Value::as_str);
         Wishes {
             audiences: audiences.map(str::to_owned).collect(),
             seconds,
@@ -290,15 +285,6 @@ impl TokenStore {
             Box::new(Status::internal(why))
         })
     }
-}
-
-async fn found(
-    store: &RegistryStore,
-    at: NamespacedName<'_>,
-    version: &str,
-) -> Result<Object, Box<Status>> {
-    let found = store.get(at, version).await?;
-    object_of(&found).map_err(|error| Box::new(Status::internal(error)))
 }
 
 fn reference_to(object: &Object) -> Reference {

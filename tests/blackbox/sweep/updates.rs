@@ -3,9 +3,10 @@
 //! `tools/facts/updates.py` records them and says how they are written.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use futures_util::future::join_all;
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -26,6 +27,14 @@ const NOW: &str = "2026-01-03T00:00:00Z";
 
 /// Of texts with more characters than this the beginning and a hash are recorded.
 const LONG: usize = 300;
+
+/// A time, with its day.
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(\d{4}-\d\d-\d\d)T[0-9:]{8}Z").unwrap());
+
+/// A version in a text, behind its name.
+static VERSION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(resourceVersion\\+":\\+")\d+"#).unwrap());
 
 /// The object of the kind that is played.
 #[derive(Default)]
@@ -114,18 +123,20 @@ impl Subject {
 
     /// An answer without what another run has otherwise.
     fn named(&self, text: &str) -> Value {
-        let mut text = text.to_owned();
         let now = jiff::Timestamp::now();
-        for time in [now, now - jiff::SignedDuration::from_hours(1)] {
-            let day = &time.to_string()[..10];
-            let times = Regex::new(&format!("{day}T[0-9:]{{8}}Z")).unwrap();
-            text = times.replace_all(&text, NOW).into_owned();
-        }
-        if !self.uid.is_empty() {
-            text = text.replace(&self.uid, MARK);
-        }
-        let version = Regex::new(r#"(resourceVersion\\+":\\+")\d+"#).unwrap();
-        serde_json::from_str(&version.replace_all(&text, "${1}VERSION")).unwrap()
+        let days = [now, now - jiff::SignedDuration::from_hours(1)];
+        let days = days.map(|time| time.to_string()[..10].to_owned());
+        let text = TIME.replace_all(text, |time: &Captures<'_>| {
+            match days.contains(&time[1].into()) {
+                true => NOW.to_owned(),
+                false => time[0].to_owned(),
+            }
+        });
+        let text = match self.uid.is_empty() {
+            true => text.into_owned(),
+            false => text.replace(&self.uid, MARK),
+        };
+        serde_json::from_str(&VERSION.replace_all(&text, "${1}VERSION")).unwrap()
     }
 
     /// Plays a setup, which has to be answered as by kube-apiserver, too.

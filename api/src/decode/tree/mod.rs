@@ -1,8 +1,8 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
-mod key;
 mod size;
 mod typed;
+mod yaml_key;
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
-use self::key::{Key, Others};
 pub use self::size::{is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
+use self::yaml_key::{Key, Others};
 use crate::document_paths::{FieldFault, FieldFaults, Place};
 use crate::schema::{ObjectType, Schema, Shape, Struct, StructId, Type, is_zero};
 
@@ -384,11 +384,9 @@ impl Node<'_> {
                 seen.push(&field.name);
             }
         }
-        if !earlier.is_empty() {
-            earlier.append(&mut members);
-            return Ok(Value::Object(earlier));
-        }
-        Ok(Value::Object(members))
+        // What is given later wins.
+        earlier.append(&mut members);
+        Ok(Value::Object(earlier))
     }
 
     /// Reads the members of a map, whose values have this type or any.
@@ -424,11 +422,9 @@ impl Node<'_> {
             }
             members.insert(key.name, value);
         }
-        if !earlier.is_empty() {
-            earlier.append(&mut members);
-            return Ok(Value::Object(earlier));
-        }
-        Ok(Value::Object(members))
+        // What is given later wins.
+        earlier.append(&mut members);
+        Ok(Value::Object(earlier))
     }
 }
 

@@ -68,13 +68,13 @@ impl Reached {
 }
 
 /// A document of a type, printed as a patch that reaches these parts leaves it.
-pub(super) struct Shown<'s> {
+pub(super) struct PatchedText<'s> {
     pub document: &'s Value,
     pub of: ObjectType,
     pub reached: &'s Reached,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for PatchedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = self.of.found();
         let of = found.map(|(schema, id)| (schema, Of::Struct(id)));

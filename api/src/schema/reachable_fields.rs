@@ -2,10 +2,10 @@
 
 use super::model::{Field, ListType, Shape, Struct, StructId, Type};
 
-/// Finds the ways in structs that refer to each other.
-pub(super) fn find_ways(structs: &mut [Struct]) {
-    let to_empties = ways(structs, |field| field.tells_empty());
-    let to_keyless = ways(structs, |field| may_lack_keys(field, structs));
+/// Finds these fields in structs that refer to each other.
+pub(super) fn find_reachable(structs: &mut [Struct]) {
+    let to_empties = reachable(structs, |field| field.tells_empty());
+    let to_keyless = reachable(structs, |field| may_lack_keys(field, structs));
     for (of, (to_empties, to_keyless)) in structs.iter_mut().zip(to_empties.zip(to_keyless)) {
         of.to_empties = to_empties;
         of.to_keyless = to_keyless;
@@ -13,7 +13,10 @@ pub(super) fn find_ways(structs: &mut [Struct]) {
 }
 
 /// Of each struct the places of the fields that are wanted, or have such fields below.
-fn ways(structs: &[Struct], is_wanted: impl Fn(&Field) -> bool) -> std::vec::IntoIter<Vec<usize>> {
+fn reachable(
+    structs: &[Struct],
+    is_wanted: impl Fn(&Field) -> bool,
+) -> std::vec::IntoIter<Vec<usize>> {
     let mut leading = vec![false; structs.len()];
     let leads = |field: &Field, leading: &[bool]| {
         let below = struct_below(&field.of);
