@@ -388,6 +388,10 @@ settings! {
         /// [default: *]
         controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
 
+        /// How many objects a deletion of a collection deletes at a time; less than 1 is 1.
+        /// [default: 64]
+        delete_collection_workers: i64 ["COUNT"] {allow_negative_numbers = true} = 64;
+
         /// Whether deletions with propagationPolicy Foreground or Orphan wait for a garbage
         /// collector: that of the daemon, or of a kube-controller-manager. Set to false, all are
         /// like Background, and no collector runs.

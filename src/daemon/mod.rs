@@ -361,6 +361,7 @@ fn assemble(
             &config.enable_admission_plugins,
             &config.disable_admission_plugins,
         ),
+        delete_collection_workers: options::delete_collection_workers(config),
     };
     Registry::with_parts(root, ttl, collector, versions.collect(), parts)
 }

@@ -39,6 +39,8 @@ pub struct ClusterParts {
     pub network: Option<ServiceNetwork>,
     /// The names of the admission plugins that run, in their order.
     pub admission_plugins: Vec<&'static str>,
+    /// How many objects of a collection are deleted at a time (RG-12).
+    pub delete_collection_workers: usize,
 }
 
 /// The served resources. Clones share the same state.
@@ -62,6 +64,7 @@ impl Registry {
         let parts = ClusterParts {
             network: None,
             admission_plugins: vec!["NamespaceLifecycle"],
+            delete_collection_workers: 1,
         };
         Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
@@ -75,12 +78,14 @@ impl Registry {
         ClusterParts {
             network,
             admission_plugins,
+            delete_collection_workers,
         }: ClusterParts,
     ) -> Registry {
         let mut options = StoreOptions {
             root: root.into(),
             event_ttl,
             collector,
+            delete_collection_workers,
             ..StoreOptions::default()
         };
         options.admission = admission(&admission_plugins, &resources, &options);

@@ -7,7 +7,9 @@
 mod abuser;
 mod attack;
 mod backup;
+mod controllers;
 mod daemons;
+mod deletions;
 mod deployments;
 mod drain;
 mod etcd;
@@ -44,7 +46,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 24] = [
+const PARTS: [&str; 25] = [
     "size",
     "startup",
     "startup-full",
@@ -52,6 +54,7 @@ const PARTS: [&str; 24] = [
     "memory",
     "write",
     "deployments",
+    "deletions",
     "lone",
     "latency",
     "fanout",
@@ -79,6 +82,8 @@ cargo bench [-- PART...]      all parts, or these:
   startup-history  the same with 1 GiB of history
   memory           resident memory, empty and with 100,000 ConfigMaps of 1 KiB
   write            durable creates and updates with 64 clients, also while retention deletes
+  deployments      writes of Deployments beside those of ConfigMaps, one client
+  deletions        10,000 ConfigMaps deleted by one request, and as dependents of one owner
   lone             durable updates one after the other, over stores of 0 and 1.4 GiB (or BENCH_GIB):
                    bytes that reach the disk, CPU and time of each
   latency          write to delivery, one watcher
@@ -103,6 +108,10 @@ BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of th
 the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
 
 Only when asked for by name:
+  controllers      1,000 deployments (or BENCH_DEPLOYMENTS) of 3 replicas until the unmodified
+                   kube-controller-manager and kube-scheduler have bound their pods, on a
+                   kube-apiserver over an etcd and on the daemon: TAFFRAIL_CONTROLLER_MANAGER,
+                   TAFFRAIL_SCHEDULER and TAFFRAIL_KUBE_APISERVER name the programs
   sizing           the constants of this machine, over an etcd beside it, and the tables of
                    docs/sizing.md that follow from them; BENCH_WRITE=docs/sizing.md writes both
                    into that page; with a limit of 12,000 open files (ulimit -n 12000)
@@ -114,6 +123,9 @@ its own that WATCHLOAD or the PATH leads to (see docs/measurements.md):
 
 /// A part for docs/sizing.md, which runs only if named.
 const SIZING: &str = "sizing";
+
+/// A part that needs programs of Kubernetes, and runs only if named.
+const CONTROLLERS: &str = "controllers";
 
 /// All parts that need watchload.
 const SET: &str = "watchload";
@@ -148,7 +160,9 @@ async fn main() {
         return abuser::abuse(rest).await;
     }
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
-    let known = |word: &str| [SET, SIZING].contains(&word) || PARTS.contains(&word) || named(word);
+    let known = |word: &str| {
+        [SET, SIZING, CONTROLLERS].contains(&word) || PARTS.contains(&word) || named(word)
+    };
     if asked.iter().any(|word| !known(word)) {
         print!("{HELP}");
         for (name, what) in watchload::PARTS {
@@ -170,6 +184,9 @@ async fn main() {
     measure(wants).await;
     if asked.iter().any(|word| word == SIZING) {
         sizing::measure().await;
+    }
+    if asked.iter().any(|word| word == CONTROLLERS) {
+        controllers::measure().await;
     }
     let whole = asked.iter().any(|word| word == SET);
     let parts: Vec<_> = watchload::PARTS
@@ -209,6 +226,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("deployments") {
         deployments::measure(1_000).await;
+    }
+    if wants("deletions") {
+        deletions::measure(10_000).await;
     }
     if wants("lone") {
         let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "0,1.4".to_owned());

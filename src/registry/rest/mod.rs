@@ -271,8 +271,11 @@ pub trait Deleter: Send + Sync {
     ) -> Answering<'a, Deletion>;
 }
 
-/// Deletes the objects of a list one by one (http.md 3.5).
-pub trait CollectionDeleter: Lister + Deleter {}
+/// Deletes the objects of a list, each by itself (http.md 3.5).
+pub trait CollectionDeleter: Lister + Deleter {
+    /// How many objects are deleted at a time, at least one (RG-12).
+    fn workers(&self) -> usize;
+}
 
 /// The response of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -172,4 +172,8 @@ impl Deleter for RegistryStore {
     }
 }
 
-impl CollectionDeleter for RegistryStore {}
+impl CollectionDeleter for RegistryStore {
+    fn workers(&self) -> usize {
+        self.delete_collection_workers()
+    }
+}

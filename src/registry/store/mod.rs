@@ -50,6 +50,8 @@ pub struct StoreOptions {
     pub pending_creates: PendingCreates,
     /// Whether a collector handles the finalizers of propagation policies.
     pub collector: Collector,
+    /// How many objects of a collection are deleted at a time. Zero means one (RG-12).
+    pub delete_collection_workers: usize,
     /// The prefix of the store's keys.
     pub root: Root,
     /// How long events are kept. Zero means forever.
@@ -127,6 +129,11 @@ impl RegistryStore {
     /// The storage, for metrics and readiness.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storages.storage
+    }
+
+    /// How many objects of a collection are deleted at a time, at least one (RG-12).
+    pub(super) fn delete_collection_workers(&self) -> usize {
+        self.options.delete_collection_workers.max(1)
     }
 
     /// The pending creates of this and all other stores of the daemon.

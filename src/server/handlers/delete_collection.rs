@@ -1,11 +1,16 @@
-//! DELETE of a collection (http.md 3.5): it lists the objects and deletes each of them.
+//! DELETE of a collection (http.md 3.5): it lists the objects and deletes each of them, several at
+//! a time.
 
 use std::sync::Arc;
 
+use actors::object::CachedObject;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use tokio::sync::Mutex;
+
 use super::{Answered, RequestScope, capability, delete};
-use crate::api::options::ListOptions;
+use crate::api::options::{DeleteOptions, ListOptions};
 use crate::api::selector::Selection;
-use crate::api::status::StatusReason;
+use crate::api::status::{Status, StatusReason};
 use crate::registry::NamespacedName;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
@@ -18,7 +23,7 @@ use crate::storage::ObjectList;
 const PAGE: usize = 10_000;
 
 /// Deletes the selected objects and answers with them as they were listed. This is not atomic:
-/// after an error the earlier objects stay deleted (API-118).
+/// after an error no further deletions begin, and what was deleted stays deleted (API-118, RG-12).
 pub(super) async fn delete_collection(
     scope: &RequestScope<'_>,
     target: &Target,
@@ -41,29 +46,8 @@ pub(super) async fn delete_collection(
     let last_page = loop {
         let listing = deleter.list(namespace, &options, Arc::clone(&selection));
         let page = listing.await?;
-        for item in &page.items {
-            let is_large = item.item_body().len() > LARGE_REQUEST_BYTES;
-            let (storage, context) = (Arc::clone(storage), scope.context.clone());
-            let (item_to_delete, deletion) = (Arc::clone(item), deletion.clone());
-            let done = scope.carry_out(is_large, async move {
-                let is_namespaced = storage.resource().is_namespaced();
-                let attributes = item_to_delete.attributes();
-                let object = NamespacedName {
-                    namespace: is_namespaced.then_some(attributes.namespace()),
-                    name: attributes.name(),
-                };
-                let deleter = capability(storage.collection_deleter())?;
-                deleter.delete(&context, object, &deletion).await
-            });
-            match done.await {
-                Ok(_) => deleted.push(Arc::clone(item)),
-                // Another client deleted the object first.
-                Err(status) if status.reason == StatusReason::NOT_FOUND => {
-                    deleted.push(Arc::clone(item))
-                }
-                Err(status) => return Err(status),
-            }
-        }
+        delete_items(scope, target, &page.items, &deletion).await?;
+        deleted.extend_from_slice(&page.items);
         match &page.continue_token {
             Some(token) if !is_limited => {
                 options.continue_token = Some(token.clone());
@@ -86,4 +70,62 @@ pub(super) async fn delete_collection(
         &scope.server.compressed_runs,
     )
     .await
+}
+
+/// Deletes these objects, as many at a time as the storage has workers. After an error it waits for
+/// the deletions that have begun.
+async fn delete_items(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    items: &[Arc<CachedObject>],
+    options: &DeleteOptions,
+) -> Result<(), Box<Status>> {
+    let workers = capability(target.storage.collection_deleter())?.workers();
+    let mut items = items.iter();
+    let large = Mutex::new(());
+    let mut running = FuturesOrdered::new();
+    let mut outcome = Ok(());
+    loop {
+        while outcome.is_ok() && running.len() < workers {
+            let Some(item) = items.next() else { break };
+            running.push_back(delete_item(scope, target, item, options, &large));
+        }
+        match running.next().await {
+            Some(deletion) => outcome = outcome.and(deletion),
+            None => return outcome,
+        }
+    }
+}
+
+/// Deletes one object. It counts as deleted if another client was first. `large` is held while a
+/// large object is deleted: one request takes one of the places for such work.
+async fn delete_item(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    item: &Arc<CachedObject>,
+    options: &DeleteOptions,
+    large: &Mutex<()>,
+) -> Result<(), Box<Status>> {
+    let is_large = item.item_body().len() > LARGE_REQUEST_BYTES;
+    let _turn = match is_large {
+        true => Some(large.lock().await),
+        false => None,
+    };
+    let (storage, context) = (Arc::clone(&target.storage), scope.context.clone());
+    let (item, options) = (Arc::clone(item), options.clone());
+    let deletion = scope.carry_out(is_large, async move {
+        let attributes = item.attributes();
+        let is_namespaced = storage.resource().is_namespaced();
+        let object = NamespacedName {
+            namespace: is_namespaced.then_some(attributes.namespace()),
+            name: attributes.name(),
+        };
+        let deleter = capability(storage.collection_deleter())?;
+        deleter.delete(&context, object, &options).await
+    });
+    match deletion.await {
+        Ok(_) => Ok(()),
+        Err(status) if status.reason == StatusReason::NOT_FOUND => Ok(()),
+        Err(status) => Err(status),
+    }
 }
