@@ -81,6 +81,11 @@ pub fn kernel_memory() -> f64 {
     number("/proc/meminfo", ["Slab:", ":"]) + pages * page
 }
 
+/// User and system time of a process so far, in seconds.
+pub fn cpu(pid: u32) -> f64 {
+    process(&pid.to_string())
+}
+
 fn ticks() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }

@@ -5,15 +5,12 @@
 //! TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER name the programs. Without them the tests say
 //! so and pass.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Client, Daemon};
+use crate::servers::controllers::{Controllers, Programs};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const NAMESPACE: &str = "controlled";
@@ -34,116 +31,16 @@ const EXPECTED: &[&str] = &[
     "kube-apiserver-legacy-service-account-token-tracking",
 ];
 
-/// Both programs with their logs; killed when this is dropped.
-struct Controllers {
-    children: Vec<Child>,
-    folder: tempfile::TempDir,
-}
-
-impl Drop for Controllers {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-fn programs() -> Option<(PathBuf, PathBuf)> {
-    let found = ["TAFFRAIL_CONTROLLER_MANAGER", "TAFFRAIL_SCHEDULER"].map(std::env::var_os);
-    match found {
-        [Some(manager), Some(scheduler)] if manager != "none" && scheduler != "none" => {
-            Some((manager.into(), scheduler.into()))
-        }
-        _ => {
-            eprintln!(
-                "no TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER: nothing was tried with \
-                 the real controllers"
-            );
-            None
-        }
-    }
-}
-
-/// Starts a program that writes into the log of this name.
-fn spawn(folder: &Path, name: &str, command: &mut Command) -> Child {
-    let log = File::create(folder.join(name)).unwrap();
-    let errors = log.try_clone().unwrap();
-    let command = command.stdin(Stdio::null()).stdout(log).stderr(errors);
-    command.spawn().unwrap()
-}
-
-impl Controllers {
-    fn start(manager: &Path, scheduler: &Path, daemon: &Daemon, media_type: &str) -> Controllers {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name).display().to_string();
-        let key = KeyPair::generate().unwrap();
-        std::fs::write(at("key.pem"), key.serialize_pem()).unwrap();
-        let mut authority = CertificateParams::default();
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = authority.self_signed(&key).unwrap();
-        std::fs::write(at("ca.crt"), certificate.pem()).unwrap();
-        let kubeconfig = daemon.kubeconfig().display().to_string();
-        let configuration = json!({
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "leaderElection": {"leaderElect": false},
-            "clientConnection": {"kubeconfig": kubeconfig, "contentType": media_type,
-                "acceptContentTypes": media_type},
-        });
-        std::fs::write(at("scheduler.yaml"), configuration.to_string()).unwrap();
-        // Without kubelets no node renews its lease.
-        let manager = spawn(
-            folder.path(),
-            "kube-controller-manager.log",
-            Command::new(manager)
-                .arg(format!("--kubeconfig={kubeconfig}"))
-                .arg("--leader-elect=false")
-                .arg(format!(
-                    "--service-account-private-key-file={}",
-                    at("key.pem")
-                ))
-                .arg(format!("--root-ca-file={}", at("ca.crt")))
-                .arg(format!("--cluster-signing-cert-file={}", at("ca.crt")))
-                .arg(format!("--cluster-signing-key-file={}", at("key.pem")))
-                .arg("--controllers=*,-node-lifecycle-controller,-taint-eviction-controller")
-                .arg(format!("--kube-api-content-type={media_type}"))
-                .arg("--secure-port=0"),
-        );
-        let scheduler = spawn(
-            folder.path(),
-            "kube-scheduler.log",
-            Command::new(scheduler)
-                .arg(format!("--config={}", at("scheduler.yaml")))
-                .arg("--secure-port=0"),
-        );
-        Controllers {
-            children: vec![manager, scheduler],
-            folder,
-        }
-    }
-
-    /// Lines at error level that a kube-apiserver would not cause. While the namespace ends, a
-    /// controller may write to an object that is gone already.
-    fn errors(&self, is_ending: bool) -> Vec<String> {
-        let logs = ["kube-controller-manager.log", "kube-scheduler.log"];
-        let is_error = |line: &&str| {
-            line.starts_with('E') && line[1..].starts_with(|letter: char| letter.is_ascii_digit())
-        };
-        let of = |name: &str| {
-            let text = std::fs::read_to_string(self.folder.path().join(name)).unwrap();
-            let lines = text.lines().filter(is_error);
-            let is_late = |line: &str| {
-                is_ending
-                    && line.contains("\\\" not found\"")
-                    && line.contains(&format!("=\"{NAMESPACE}/"))
-            };
-            let is_expected = |line: &str| EXPECTED.iter().any(|known| line.contains(known));
-            let unknown = lines.filter(|line| !is_expected(line) && !is_late(line));
-            unknown.map(str::to_owned).collect::<Vec<_>>()
-        };
-        logs.into_iter().flat_map(of).collect()
-    }
+/// Lines at error level that a kube-apiserver would not cause. While the namespace ends, a
+/// controller may write to an object that is gone already.
+fn unexpected(controllers: &Controllers, is_ending: bool) -> Vec<String> {
+    let is_late = |line: &str| {
+        is_ending && line.contains("\\\" not found\"") && line.contains(&format!("=\"{NAMESPACE}/"))
+    };
+    let is_expected = |line: &str| EXPECTED.iter().any(|known| line.contains(known));
+    let mut lines = controllers.error_lines();
+    lines.retain(|line| !is_expected(line) && !is_late(line));
+    lines
 }
 
 /// A path of the namespace: a group with its version, empty for the core, and the rest.
@@ -349,12 +246,12 @@ async fn statuses_are_written(client: &Client) {
 }
 
 async fn run(media_type: &str, arguments: &[&str]) {
-    let Some((manager, scheduler)) = programs() else {
+    let Some(programs) = Programs::find() else {
         return;
     };
     let daemon = Daemon::with(arguments).await;
     let client = daemon.client();
-    let controllers = Controllers::start(&manager, &scheduler, &daemon, media_type);
+    let controllers = programs.start(&daemon.kubeconfig(), media_type, &[]);
     node(&client).await;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     client
@@ -390,7 +287,7 @@ async fn run(media_type: &str, arguments: &[&str]) {
         none,
     )
     .await;
-    let errors = controllers.errors(false);
+    let errors = unexpected(&controllers, false);
     assert!(errors.is_empty(), "{errors:#?}");
     client
         .call(Call::delete(&format!("/api/v1/namespaces/{NAMESPACE}")))
@@ -409,7 +306,7 @@ async fn run(media_type: &str, arguments: &[&str]) {
         ended,
     )
     .await;
-    let errors = controllers.errors(true);
+    let errors = unexpected(&controllers, true);
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
