@@ -1,9 +1,10 @@
-//! Writes what k8s-openapi says of types and their fields into one compressed table.
+//! Writes what k8s-openapi says of types and their fields into one file, compressed by packages.
 //!
 //! The texts are those of Kubernetes' own OpenAPI document. They are not in this repository:
 //! k8s-openapi has them in its JSON schemas, which its feature `schemars` compiles in. It is needed
 //! at build time alone, because it would make the daemon several times as large.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
@@ -70,13 +71,13 @@ fn schemas() -> SchemaGenerator {
     to
 }
 
-/// Lines of a record for each type: its name, its description, then name and description of each
-/// field. `src/lib.rs` reads them. Texts have line ends of their own, so control characters that
-/// no text has stand between them.
-fn table(schemas: &SchemaGenerator) -> Result<String, String> {
+/// The types of each package, with a record for each type: its name, its description, then name and
+/// description of each field. `src/lib.rs` reads them. Texts have line ends of their own, so control
+/// characters that no text has stand between them.
+fn packages(schemas: &SchemaGenerator) -> Result<BTreeMap<String, String>, String> {
     let mut types: Vec<_> = schemas.definitions().iter().collect();
     types.sort_unstable_by_key(|(name, _)| *name);
-    let mut table = String::new();
+    let mut packages: BTreeMap<String, String> = BTreeMap::new();
     for (name, schema) in types {
         let description = |schema: &serde_json::Value| {
             let text = schema.get("description").and_then(|text| text.as_str());
@@ -106,18 +107,27 @@ fn table(schemas: &SchemaGenerator) -> Result<String, String> {
         if record.iter().any(|text| text.contains(['\x1e', '\x1f'])) {
             return Err(format!("a text of {name} has a control character"));
         }
-        table.push_str(&record.join("\x1f"));
-        table.push('\x1e');
+        let (package, _) = name.rsplit_once('.').ok_or("a type without a package")?;
+        let types = packages.entry(package.to_owned()).or_default();
+        types.push_str(&record.join("\x1f"));
+        types.push('\x1e');
     }
-    Ok(table)
+    Ok(packages)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     let folder = std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
-    let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
-    packed.write_all(table(&schemas())?.as_bytes())?;
-    let path = PathBuf::from(folder).join("descriptions");
-    std::fs::write(path, packed.finish()?)?;
+    let mut file = Vec::new();
+    for (name, types) in packages(&schemas())? {
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(types.as_bytes())?;
+        let packed = packed.finish()?;
+        // Its name in a line, the length in little endian, the compressed types.
+        file.extend_from_slice(format!("{name}\n").as_bytes());
+        file.extend_from_slice(&u32::try_from(packed.len())?.to_le_bytes());
+        file.extend_from_slice(&packed);
+    }
+    std::fs::write(PathBuf::from(folder).join("descriptions"), file)?;
     Ok(())
 }

@@ -55,9 +55,9 @@ pub struct Field {
     pub name: String,
     /// The Go fields through which the struct has it, if it is a field of an embedded struct:
     /// `ProbeHandler.`. They are in the path of refusals.
-    pub embedded_in: String,
+    pub embedded_in: Box<str>,
     /// The numbers in protobuf of these Go fields, which are messages of their own there.
-    pub embedded_numbers: Vec<u32>,
+    pub embedded_numbers: Box<[u32]>,
     /// Its place among the fields as they are declared, from 0.
     pub position: usize,
     /// Its number in protobuf. `None` for types that have no form in protobuf.
@@ -75,7 +75,7 @@ pub struct Field {
     /// Whether appliers own a map or a struct as a whole, if the field says so and not its type.
     pub is_atomic: Option<bool>,
     /// How strategic merge patches merge it.
-    pub patch: Option<Patch>,
+    pub patch: Option<Box<Patch>>,
     /// Whether objects in it say their apiVersion and kind in JSON, unlike others in objects.
     pub has_types: bool,
     /// Whether it says which field of a union is set.
@@ -97,7 +97,7 @@ pub struct Type {
     /// The name that Kubernetes gives the type in refusals: `v1.PullPolicy`, `[]v1.Container`.
     pub go_name: String,
     /// The values that OpenAPI documents list.
-    pub values: Vec<String>,
+    pub values: Box<[String]>,
     /// The package and name of its schema, if it has one of its own without being a struct.
     pub schema_name: Option<(&'static str, &'static str)>,
 }
@@ -312,7 +312,7 @@ impl Type {
             shape,
             is_pointer: false,
             go_name,
-            values: Vec::new(),
+            values: Box::default(),
             schema_name: None,
         }
     }

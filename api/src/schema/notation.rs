@@ -193,8 +193,10 @@ struct Resolver<'r, 't> {
 
 impl Resolver<'_, '_> {
     fn resolved(&self, text: &StructText<'_>) -> Result<Struct, NotationError> {
-        let mut fields = Vec::new();
+        let mut fields = Vec::with_capacity(text.lines.len());
         self.add_fields(text, &Embedding::default(), &mut fields, 0)?;
+        // Those of inlined structs are more than the lines.
+        fields.shrink_to_fit();
         fields.sort_by(|one, other| one.name.cmp(&other.name));
         let printed = |(place, field)| is_printed_without_value(field).then_some(place);
         let printed = fields.iter().enumerate().filter_map(printed);
@@ -258,8 +260,8 @@ impl Resolver<'_, '_> {
                     let position = fields.len();
                     fields.push(Field {
                         position,
-                        embedded_in: embedding.path.clone(),
-                        embedded_numbers: embedding.numbers.clone(),
+                        embedded_in: embedding.path.as_str().into(),
+                        embedded_numbers: embedding.numbers.as_slice().into(),
                         ..field
                     });
                 }
@@ -308,7 +310,7 @@ impl Resolver<'_, '_> {
             let of = self.of(name.of, name.package, depth)?;
             return Some(Type {
                 go_name: shown,
-                values: name.values.clone(),
+                values: name.values.as_slice().into(),
                 ..of
             });
         }
@@ -409,8 +411,8 @@ fn own(shape: Shape, go_name: &'static str, package: &'static str) -> Own {
 fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Field> {
     let mut field = Field {
         name: name.to_owned(),
-        embedded_in: String::new(),
-        embedded_numbers: Vec::new(),
+        embedded_in: Box::default(),
+        embedded_numbers: Box::default(),
         position: 0,
         number,
         of,
@@ -439,7 +441,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
             Some(("list", list)) => field.list = Some(list_type(list)?),
             Some(("map", "atomic")) => field.is_atomic = Some(true),
             Some(("map", "granular")) => field.is_atomic = Some(false),
-            Some(("patch", patch)) => field.patch = Some(patch_of(patch)?),
+            Some(("patch", patch)) => field.patch = Some(Box::new(patch_of(patch)?)),
             Some(("default", value)) => field.default = Some(value.to_owned()),
             Some(_) => return None,
         }
@@ -519,7 +521,7 @@ mod tests {
         let mode = &spec.field("mode").unwrap().of;
         assert_eq!(mode.shape, Shape::Scalar(Scalar::String));
         assert_eq!(mode.go_name, "v1.Mode");
-        assert_eq!(mode.values, ["", "One", "Two or more"]);
+        assert_eq!(*mode.values, ["", "One", "Two or more"]);
         let parts = spec.field("parts").unwrap();
         assert_eq!(parts.of.go_name, "[]*v1.Part");
         let keys = ["name", "kind"].map(str::to_owned).to_vec();

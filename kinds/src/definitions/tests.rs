@@ -183,7 +183,7 @@ fn the_paths_of_rows_exist() {
                 shape: Shape::Struct(id),
                 is_pointer: false,
                 go_name: String::new(),
-                values: Vec::new(),
+                values: Box::default(),
                 schema_name: None,
             };
             assert!(exists(schema, &top, path), "{path} of {row:?}");

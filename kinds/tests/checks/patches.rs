@@ -93,7 +93,7 @@ fn is_own_merge(schema: &Schema, id: StructId, members: &Map<String, Value>) -> 
             continue;
         };
         let merges = |patch: &&api::schema::Patch| patch.strategies.contains(&PatchStrategy::Merge);
-        if let (Some(patch), Value::Array(items)) = (field.patch.as_ref().filter(merges), value) {
+        if let (Some(patch), Value::Array(items)) = (field.patch.as_deref().filter(merges), value) {
             let keys = items.iter().map(|item| match &patch.key {
                 Some(key) => item.get(key).filter(|key| !key.is_null()),
                 None => Some(item),

@@ -26,8 +26,9 @@ mod writing;
 
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use descriptions::Table;
+use descriptions::Descriptions;
 use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
@@ -67,8 +68,9 @@ const V3: Protobuf = Protobuf {
 pub struct OpenApi {
     groups: Vec<Group>,
     v2: Document,
-    /// Keyed by what they are about: `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`.
-    v3: BTreeMap<String, (Subject, Document)>,
+    /// Keyed by what they are about: `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`. They are found
+    /// at the first request: which groups have one is told by the types of all kinds.
+    v3: OnceLock<BTreeMap<String, (Subject, Document)>>,
 }
 
 /// What a v3 document is about.
@@ -89,29 +91,20 @@ enum Subject {
 impl OpenApi {
     /// Prepares the documents of these groups.
     pub fn new(groups: &[Group]) -> OpenApi {
-        let mut v3 = BTreeMap::from([
-            ("api".to_owned(), Subject::CoreVersions),
-            ("apis".to_owned(), Subject::Groups),
-            ("version".to_owned(), Subject::Version),
-        ]);
-        for (place, group) in groups.iter().enumerate() {
-            if is_described(group) {
-                v3.insert(format!("apis/{}", group.name), Subject::Group(place));
-            }
-            for (of_version, version) in group.versions.iter().enumerate() {
-                let root = naming::root(&group.name, &version.version);
-                let subject = Subject::GroupVersion(place, of_version);
-                v3.insert(root.trim_start_matches('/').to_owned(), subject);
-            }
-        }
-        let documents = v3.into_iter();
         OpenApi {
             groups: groups.to_vec(),
             v2: Document::default(),
-            v3: documents
-                .map(|(key, subject)| (key, (subject, Document::default())))
-                .collect(),
+            v3: OnceLock::new(),
         }
+    }
+
+    fn v3_documents(&self) -> &BTreeMap<String, (Subject, Document)> {
+        self.v3.get_or_init(|| {
+            let documents = subjects(&self.groups).into_iter();
+            documents
+                .map(|(key, subject)| (key, (subject, Document::default())))
+                .collect()
+        })
     }
 
     /// `/openapi/v2`, in the form that the client prefers (API-39).
@@ -120,16 +113,16 @@ impl OpenApi {
             return not_acceptable("Accept, Accept-Encoding");
         };
         let paths = LazyCell::new(|| {
-            let subjects = self.v3.values().map(|(subject, _)| *subject);
+            let subjects = self.v3_documents().values().map(|(subject, _)| *subject);
             subjects
                 .flat_map(|subject| self.paths(subject))
                 .collect::<Vec<Path<'_>>>()
         });
-        let json = || v2::document(&paths, &Table::unpack().descriptions());
+        let json = || v2::document(&paths, &Descriptions::default());
         let known = self.v2.tag(json);
         let is_protobuf = media_type == V2.name;
         let write = || match is_protobuf {
-            true => v2_protobuf::document(&paths, &Table::unpack().descriptions()),
+            true => v2_protobuf::document(&paths, &Descriptions::default()),
             false => json(),
         };
         let form = Form {
@@ -143,19 +136,21 @@ impl OpenApi {
     /// `/openapi/v3`: the list of documents (API-40), which is JSON whatever is accepted (API-55).
     pub fn v3_index(&self, headers: &HeaderMap) -> Answer {
         // Documents are written for their hashes, if they have none yet.
-        let table = LazyCell::new(Table::unpack);
-        let descriptions = LazyCell::new(|| table.descriptions());
+        let descriptions = Descriptions::default();
         let writer = LazyCell::new(|| RefCell::new(v3::Writer::new(&descriptions)));
-        let paths = self.v3.iter().map(|(key, (subject, document))| {
-            let write = || {
-                let paths = self.paths(*subject);
-                let mut writer = writer.borrow_mut();
-                writer.document(&paths, self.versions(*subject))
-            };
-            let (tag, _) = document.tag(write);
-            let url = json!({"serverRelativeURL": url(key, &tag.hash)});
-            (key.clone(), url)
-        });
+        let paths = self
+            .v3_documents()
+            .iter()
+            .map(|(key, (subject, document))| {
+                let write = || {
+                    let paths = self.paths(*subject);
+                    let mut writer = writer.borrow_mut();
+                    writer.document(&paths, self.versions(*subject))
+                };
+                let (tag, _) = document.tag(write);
+                let url = json!({"serverRelativeURL": url(key, &tag.hash)});
+                (key.clone(), url)
+            });
         let paths: Map<String, Value> = paths.collect();
         let index = json!({"paths": paths}).to_string().into_bytes();
         let form = respond::Form {
@@ -167,7 +162,7 @@ impl OpenApi {
 
     /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
     pub fn v3(&self, key: &str, query: &Query, headers: &HeaderMap) -> Option<Answer> {
-        let (subject, document) = self.v3.get(key)?;
+        let (subject, document) = self.v3_documents().get(key)?;
         let Some(media_type) = preferred(headers, &V3) else {
             return Some(not_acceptable("Accept"));
         };
@@ -175,14 +170,11 @@ impl OpenApi {
             LazyCell::new(|| self.paths(*subject)),
             self.versions(*subject),
         );
-        let json = || {
-            let table = Table::unpack();
-            v3::Writer::new(&table.descriptions()).document(&paths, versions)
-        };
+        let json = || v3::Writer::new(&Descriptions::default()).document(&paths, versions);
         let (tag, written) = document.tag(json);
         let is_protobuf = media_type == V3.name;
         let write = || match is_protobuf {
-            true => v3_protobuf::document(&paths, versions, &Table::unpack().descriptions()),
+            true => v3_protobuf::document(&paths, versions, &Descriptions::default()),
             false => json(),
         };
         let in_full = |written| {
@@ -254,6 +246,26 @@ impl OpenApi {
         let group = self.groups.get(place)?;
         Some((group, group.versions.get(of_version)?))
     }
+}
+
+/// What the v3 documents of these groups are about.
+fn subjects(groups: &[Group]) -> BTreeMap<String, Subject> {
+    let mut subjects = BTreeMap::from([
+        ("api".to_owned(), Subject::CoreVersions),
+        ("apis".to_owned(), Subject::Groups),
+        ("version".to_owned(), Subject::Version),
+    ]);
+    for (place, group) in groups.iter().enumerate() {
+        if is_described(group) {
+            subjects.insert(format!("apis/{}", group.name), Subject::Group(place));
+        }
+        for (of_version, version) in group.versions.iter().enumerate() {
+            let root = naming::root(&group.name, &version.version);
+            let subject = Subject::GroupVersion(place, of_version);
+            subjects.insert(root.trim_start_matches('/').to_owned(), subject);
+        }
+    }
+    subjects
 }
 
 /// Whether documents say something of a group itself. kube-apiserver says nothing of those of

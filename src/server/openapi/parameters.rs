@@ -28,7 +28,7 @@ pub(super) enum Place {
 
 impl Parameter {
     /// What is said of it.
-    pub(super) fn description<'s>(&'s self, descriptions: &Descriptions<'s>) -> &'s str {
+    pub(super) fn description<'s>(&'s self, descriptions: &'s Descriptions) -> &'s str {
         let has_said = DELETE.contains(self);
         let options = || descriptions.of(&schemas::meta_name("DeleteOptions"));
         let said = has_said.then(options).flatten();

@@ -45,7 +45,7 @@ pub(super) struct Words<'t> {
     /// How they refer to each other.
     pub references: References,
     /// What is said of types.
-    pub descriptions: &'t Descriptions<'t>,
+    pub descriptions: &'t Descriptions,
     /// The versions that the document is about.
     pub versions: Versions<'t>,
 }

@@ -22,7 +22,7 @@ const REFERENCES: References = References {
 const HASH_CHARACTERS: usize = 8;
 
 /// The schemas of the document are written with these.
-pub(super) fn words<'t>(descriptions: &'t Descriptions<'t>) -> Words<'t> {
+pub(super) fn words<'t>(descriptions: &'t Descriptions) -> Words<'t> {
     Words {
         references: REFERENCES,
         descriptions,
@@ -41,7 +41,7 @@ pub(super) fn rest() -> Value {
 }
 
 /// The document about these paths.
-pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions<'_>) -> Vec<u8> {
+pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u8> {
     let words = words(descriptions);
     let mut parameters = Parameters::new(&words);
     let mut document = Vec::new();

@@ -9,7 +9,7 @@ use super::operations::{self, Path};
 use super::{schemas, v2};
 
 /// The document about these paths.
-pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions<'_>) -> Vec<u8> {
+pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u8> {
     let words = v2::words(descriptions);
     let rest = v2::rest();
     let mut packed = Message::default();

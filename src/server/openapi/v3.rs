@@ -16,7 +16,7 @@ const REFERENCES: References = References {
 };
 
 /// The schemas of a document are written with these.
-pub(super) fn words<'t>(descriptions: &'t Descriptions<'t>, versions: Versions<'t>) -> Words<'t> {
+pub(super) fn words<'t>(descriptions: &'t Descriptions, versions: Versions<'t>) -> Words<'t> {
     Words {
         references: REFERENCES,
         descriptions,
@@ -36,13 +36,13 @@ pub(super) fn security() -> Value {
 
 /// Writes documents. Most schemas are in several of them, and are made once.
 pub(super) struct Writer<'t> {
-    descriptions: &'t Descriptions<'t>,
+    descriptions: &'t Descriptions,
     /// The JSON of schemas, by their names.
     schemas: HashMap<String, Vec<u8>>,
 }
 
 impl<'t> Writer<'t> {
-    pub(super) fn new(descriptions: &'t Descriptions<'t>) -> Writer<'t> {
+    pub(super) fn new(descriptions: &'t Descriptions) -> Writer<'t> {
         Writer {
             descriptions,
             schemas: HashMap::new(),

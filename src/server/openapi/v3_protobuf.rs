@@ -14,7 +14,7 @@ use super::v3;
 pub(super) fn document(
     paths: &[Path<'_>],
     versions: Versions<'_>,
-    descriptions: &Descriptions<'_>,
+    descriptions: &Descriptions,
 ) -> Vec<u8> {
     let words = v3::words(descriptions, versions);
     let rest = v3::rest();

@@ -414,13 +414,13 @@ fn unwrapped(value: Value) -> Value {
 #[test]
 fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
     use crate::kinds::types::TYPES;
-    let table = Table::unpack();
+    let descriptions = Descriptions::default();
     let words = schemas::Words {
         references: schemas::References {
             place: "#/components/schemas/",
             wraps: true,
         },
-        descriptions: &table.descriptions(),
+        descriptions: &descriptions,
         versions: Versions::All,
     };
     let mut parts = BTreeMap::new();
