@@ -39,6 +39,7 @@ mod kube_rs;
 mod kube_rs_kinds;
 mod kube_rs_patches;
 mod kubectl;
+mod kubectl_life;
 mod kubectl_patches;
 mod kustomize;
 mod large_requests;
