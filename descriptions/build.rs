@@ -71,9 +71,9 @@ fn schemas() -> SchemaGenerator {
     to
 }
 
-/// The types of each package, with a record for each type: its name, its description, then name and
-/// description of each field. `src/lib.rs` reads them. Texts have line ends of their own, so control
-/// characters that no text has stand between them.
+/// The types of each package, with a record for each type: its name, its description, then name
+/// and description of each field. `src/lib.rs` reads them. Texts have line ends of their own, so
+/// control characters that no text has stand between them.
 fn packages(schemas: &SchemaGenerator) -> Result<BTreeMap<String, String>, String> {
     let mut types: Vec<_> = schemas.definitions().iter().collect();
     types.sort_unstable_by_key(|(name, _)| *name);
