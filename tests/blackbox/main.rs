@@ -36,6 +36,7 @@ mod identity;
 mod informers;
 mod kill;
 mod kube_rs;
+mod kube_rs_controller;
 mod kube_rs_kinds;
 mod kube_rs_patches;
 mod kubectl;

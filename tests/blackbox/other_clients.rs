@@ -1,4 +1,4 @@
-//! Helm, lightkube and kr8s, driven by the scripts of `tests/clients`. What they are answered, and
+//! Helm, lightkube, kr8s and kopf, driven by the scripts of `tests/clients`. What they are answered, and
 //! what is stored after each step, managedFields included, is what `tests/clients/recorded` has of
 //! the same scripts beside kube-apiserver 1.36.2.
 
@@ -23,7 +23,7 @@ fn packages() -> Option<PathBuf> {
         None => crate::harness::cache().join("taffrail/python-clients"),
     };
     assert!(
-        folder.join("helm_python").is_dir(),
+        folder.join("kopf").is_dir(),
         "no Python packages in {}: tests/run.sh fetches them, or set TAFFRAIL_PYTHON_CLIENTS",
         folder.display()
     );
@@ -82,4 +82,10 @@ async fn lightkube_creates_applies_patches_watches_and_deletes() {
 #[tokio::test]
 async fn kr8s_creates_applies_patches_watches_and_deletes() {
     is_as_recorded("kr8s_objects").await;
+}
+
+/// API-106, API-113: an operator that holds objects by a finalizer, owns others and posts events.
+#[tokio::test]
+async fn an_operator_of_kopf_makes_changes_and_releases_objects() {
+    is_as_recorded("kopf_operator").await;
 }

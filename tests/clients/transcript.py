@@ -7,6 +7,7 @@ The scripts of this folder print it. tests/clients/recorded has what they print 
     python3 helm_releases.py KUBECONFIG client > recorded/helm_releases-client.jsonl
     python3 lightkube_objects.py KUBECONFIG > recorded/lightkube_objects.jsonl
     python3 kr8s_objects.py KUBECONFIG > recorded/kr8s_objects.jsonl
+    python3 kopf_operator.py KUBECONFIG > recorded/kopf_operator.jsonl
 """
 
 import json

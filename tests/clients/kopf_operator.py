@@ -1,0 +1,144 @@
+"""kopf runs an operator of ConfigMaps, each of which gets a Secret, and prints what becomes of them.
+
+    PYTHONPATH=... python3 kopf_operator.py KUBECONFIG
+"""
+
+import base64
+import json
+import sys
+import threading
+import time
+
+import kopf
+
+from transcript import Server, Transcript, plain
+
+NAME = "clients-kopf"
+LABELS = {"by": NAME}
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+SECRETS = "/api/v1/namespaces/default/secrets"
+EVENTS = "/api/v1/namespaces/default/events"
+SECONDS = 60
+
+server = Server(sys.argv[1])
+registry = kopf.OperatorRegistry()
+is_released = threading.Event()
+
+
+@kopf.on.login(registry=registry)
+def login(**_):
+    return kopf.ConnectionInfo(server=server.url, token=server.token, insecure=True)
+
+
+@kopf.on.startup(registry=registry)
+def configure(settings, **_):
+    # ConfigMaps have no status.
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage()
+    settings.posting.loggers = False
+
+
+@kopf.on.create("configmaps", labels=LABELS, registry=registry)
+def make_secret(body, spec, name, **_):
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": encoded(body["data"]),
+    }
+    kopf.adopt(secret, owner=body)
+    made = server.call("POST", SECRETS, secret)
+    kopf.info(body, reason="Made", message=f"made {made['kind']} {name}")
+
+
+@kopf.on.update("configmaps", labels=LABELS, field="data", registry=registry)
+def change_secret(name, new, **_):
+    patch = {"data": encoded(new)}
+    server.call("PATCH", f"{SECRETS}/{name}", patch, "application/merge-patch+json")
+
+
+@kopf.on.delete("configmaps", labels=LABELS, registry=registry)
+def release(**_):
+    if not is_released.is_set():
+        raise kopf.TemporaryError("it is still needed", delay=0.5)
+
+
+def encoded(data):
+    return {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
+
+
+def until(what, path, holds):
+    """The object at a path, once it is as it has to be."""
+    end = time.monotonic() + SECONDS
+    while True:
+        found = server.call("GET", path)
+        if holds(found):
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} does not come: {found}")
+        time.sleep(0.1)
+
+
+def handled(configmap):
+    """kopf has noted that it has handled the current state, and is not in the middle of it."""
+    annotations = configmap.get("metadata", {}).get("annotations", {})
+    noted = annotations.get("kopf.zalando.org/last-handled-configuration", "")
+    data = configmap.get("data", {}).get("k", "")
+    return f'"k":"{data}"' in noted and len(annotations) == 1
+
+
+def owned(secret):
+    """A Secret without what differs from one run to the next."""
+    owner = secret["metadata"]["ownerReferences"][0]["uid"]
+    return json.loads(json.dumps(plain(secret)).replace(owner, "UID"))
+
+
+def steps(transcript):
+    path, secret = f"{CONFIGMAPS}/{NAME}", f"{SECRETS}/{NAME}"
+    configmap = {"metadata": {"name": NAME, "labels": LABELS}, "data": {"k": "one"}}
+    server.call("POST", CONFIGMAPS, configmap)
+    transcript.add("created", plain(until("a handled object", path, handled)))
+    transcript.add("its secret", owned(server.call("GET", secret)))
+    about = until("an event", f"{EVENTS}?fieldSelector=involvedObject.name={NAME}", lambda list: list["items"])
+    event = about["items"][0]
+    transcript.add("an event", {name: event[name] for name in ("reason", "message", "type", "source")})
+
+    patch = {"data": {"k": "two"}}
+    server.call("PATCH", path, patch, "application/merge-patch+json")
+    transcript.add("changed", plain(until("a handled change", path, handled)))
+    transcript.add("its secret", owned(server.call("GET", secret)))
+
+    server.call("DELETE", path)
+    waiting = until("a mark", path, lambda found: "deletionTimestamp" in found["metadata"])
+    transcript.add("deleted and kept", waiting["metadata"]["finalizers"])
+    is_released.set()
+    gone = until("its end", path, lambda found: found.get("code") == 404)
+    transcript.add("gone", gone)
+    server.call("DELETE", secret)
+
+
+def main():
+    ready, stop = threading.Event(), threading.Event()
+    operator = threading.Thread(
+        target=kopf.run,
+        kwargs={
+            "registry": registry,
+            "standalone": True,
+            "namespaces": ["default"],
+            "ready_flag": ready,
+            "stop_flag": stop,
+        },
+    )
+    operator.start()
+    transcript = Transcript()
+    try:
+        if not ready.wait(SECONDS):
+            raise AssertionError("the operator does not start")
+        steps(transcript)
+    finally:
+        stop.set()
+        operator.join()
+    transcript.print()
+
+
+if __name__ == "__main__":
+    main()
