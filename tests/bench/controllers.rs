@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Client, Daemon, Target};
+use crate::harness::{Call, Client, Daemon, Target, kubelet};
 use crate::load::NAMESPACE;
 use crate::meter::cpu;
 use crate::report::{figure, part};
@@ -85,7 +85,7 @@ async fn run(client: &Client, count: usize, cpu: impl Fn() -> f64) -> Took {
         .await;
     created.expect(201);
     for number in 0..NODES {
-        node(client, &format!("node-{number}")).await;
+        kubelet::node(client, &format!("node-{number}"), 110).await;
     }
     let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods");
     let mut bound_pods = client
@@ -125,23 +125,4 @@ fn deployment(number: usize) -> Value {
         "selector": { "matchLabels": labels },
         "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
     } })
-}
-
-/// A node that takes pods.
-async fn node(client: &Client, name: &str) {
-    let created = json!({ "metadata": { "name": name } });
-    let created = client.call(Call::post("/api/v1/nodes", &created)).await;
-    created.expect(201);
-    let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "110" });
-    let ready = json!({ "type": "Ready", "status": "True", "reason": "KubeletReady" });
-    let status = json!({ "status": {
-        "capacity": room, "allocatable": room, "conditions": [ready],
-    } });
-    let path = format!("/api/v1/nodes/{name}");
-    let patch = Call::merge_patch(&format!("{path}/status"), &status);
-    client.call(patch).await.expect(200);
-    // The controller of nodes would take away what admission adds, had it kubelets.
-    let untainted = json!({ "spec": { "taints": null } });
-    let patch = Call::merge_patch(&path, &untainted);
-    client.call(patch).await.expect(200);
 }

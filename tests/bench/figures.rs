@@ -8,6 +8,7 @@ mod abuser;
 mod attack;
 mod backup;
 mod controllers;
+mod controllers_soak;
 mod daemons;
 mod deletions;
 mod deployments;
@@ -28,6 +29,8 @@ mod pages;
 #[path = "../resources/process.rs"]
 mod process;
 mod protobuf;
+#[path = "../blackbox/load/random.rs"]
+mod random;
 mod report;
 mod resources;
 mod resume;
@@ -112,6 +115,7 @@ Only when asked for by name:
                    kube-controller-manager and kube-scheduler have bound their pods, on a
                    kube-apiserver over an etcd and on the daemon: TAFFRAIL_CONTROLLER_MANAGER,
                    TAFFRAIL_SCHEDULER and TAFFRAIL_KUBE_APISERVER name the programs
+  controllers-soak the two on the daemon under random changes for an hour (or BENCH_MINUTES)
   sizing           the constants of this machine, over an etcd beside it, and the tables of
                    docs/sizing.md that follow from them; BENCH_WRITE=docs/sizing.md writes both
                    into that page; with a limit of 12,000 open files (ulimit -n 12000)
@@ -124,8 +128,9 @@ its own that WATCHLOAD or the PATH leads to (see docs/measurements.md):
 /// A part for docs/sizing.md, which runs only if named.
 const SIZING: &str = "sizing";
 
-/// A part that needs programs of Kubernetes, and runs only if named.
+/// Parts that need programs of Kubernetes, and run only if named.
 const CONTROLLERS: &str = "controllers";
+const CONTROLLERS_SOAK: &str = "controllers-soak";
 
 /// All parts that need watchload.
 const SET: &str = "watchload";
@@ -161,7 +166,9 @@ async fn main() {
     }
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
     let known = |word: &str| {
-        [SET, SIZING, CONTROLLERS].contains(&word) || PARTS.contains(&word) || named(word)
+        [SET, SIZING, CONTROLLERS, CONTROLLERS_SOAK].contains(&word)
+            || PARTS.contains(&word)
+            || named(word)
     };
     if asked.iter().any(|word| !known(word)) {
         print!("{HELP}");
@@ -187,6 +194,9 @@ async fn main() {
     }
     if asked.iter().any(|word| word == CONTROLLERS) {
         controllers::measure().await;
+    }
+    if asked.iter().any(|word| word == CONTROLLERS_SOAK) {
+        controllers_soak::measure().await;
     }
     let whole = asked.iter().any(|word| word == SET);
     let parts: Vec<_> = watchload::PARTS

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Client, Daemon};
+use crate::harness::{Call, Client, Daemon, kubelet};
 use crate::servers::controllers::{Controllers, Programs};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -65,55 +65,11 @@ fn workload(name: &str, more: Value) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-/// A node that takes pods.
-async fn node(client: &Client) {
-    client
-        .call(Call::post(
-            "/api/v1/nodes",
-            &json!({"metadata": {"name": "n"}}),
-        ))
-        .await
-        .expect(201);
-    let room = json!({"cpu": "64", "memory": "256Gi", "pods": "1000"});
-    let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady"});
-    let status = json!({"status": {"capacity": room, "allocatable": room, "conditions": [ready]}});
-    let patch = Call::merge_patch("/api/v1/nodes/n/status", &status);
-    client.call(patch).await.expect(200);
-    // The controller of nodes would take away what admission adds, had it kubelets.
-    let untainted = json!({"spec": {"taints": null}});
-    let patch = Call::merge_patch("/api/v1/nodes/n", &untainted);
-    client.call(patch).await.expect(200);
-}
-
-async fn items(client: &Client, path: &str) -> Vec<Value> {
-    let list = client.call(Call::get(path)).await.expect(200);
-    list["items"].as_array().unwrap().clone()
-}
-
-/// What a kubelet does: bound pods run, and pods that are deleted end.
-async fn run_pods(client: &Client) {
-    for (number, pod) in items(client, &path("", "pods")).await.iter().enumerate() {
-        let name = pod["metadata"]["name"].as_str().unwrap();
-        if pod["metadata"].get("deletionTimestamp").is_some() {
-            let now = json!({"gracePeriodSeconds": 0});
-            let gone = Call::json("DELETE", &path("", &format!("pods/{name}")), &now);
-            client.call(gone).await;
-        } else if pod["spec"].get("nodeName").is_some() && pod["status"]["phase"] != "Running" {
-            let ip = format!("10.9.0.{}", number + 1);
-            let is = |name: &str| json!({"type": name, "status": "True"});
-            let status = json!({"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
-                "conditions": [is("Initialized"), is("ContainersReady"), is("Ready")]}});
-            let runs = Call::merge_patch(&path("", &format!("pods/{name}/status")), &status);
-            client.call(runs).await;
-        }
-    }
-}
-
 /// Waits, while pods run, until an object is there and as it has to be.
 async fn shows(client: &Client, path: &str, what: &str, is: impl Fn(&Value) -> bool) {
     let begun = Instant::now();
     loop {
-        run_pods(client).await;
+        kubelet::run_pods(client, NAMESPACE).await;
         let answer = client.call(Call::get(path)).await;
         let found = answer.json();
         if answer.status == 200 && is(&found) {
@@ -252,7 +208,7 @@ async fn run(media_type: &str, arguments: &[&str]) {
     let daemon = Daemon::with(arguments).await;
     let client = daemon.client();
     let controllers = programs.start(&daemon.kubeconfig(), media_type, &[]);
-    node(&client).await;
+    kubelet::node(&client, "n", 1000).await;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     client
         .call(Call::post("/api/v1/namespaces", &namespace))

@@ -8,6 +8,7 @@ pub mod client;
 pub mod daemon;
 pub mod frames;
 pub mod kubectl;
+pub mod kubelet;
 pub mod streams;
 
 use serde_json::{Value, json};

@@ -1,0 +1,274 @@
+//! The unmodified kube-controller-manager and kube-scheduler under random creates, changes and
+//! deletes for an hour. At the end all workloads are as they were asked for, and watches have told
+//! what lists show.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::harness::{Call, Client, Daemon, kubelet, version};
+use crate::meter::cpu;
+use crate::random::Random;
+use crate::report::{figure, part};
+use crate::servers::controllers::Programs;
+
+const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+const NAMESPACES: u64 = 4;
+const NAMES: u64 = 8;
+/// Between two changes.
+const PACE: Duration = Duration::from_millis(300);
+/// The controllers have come to rest when nothing has changed for so long.
+const REST: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// What the programs watch most.
+const WATCHED: [&str; 9] = [
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/statefulsets",
+    "/apis/batch/v1/jobs",
+    "/apis/discovery.k8s.io/v1/endpointslices",
+    "/api/v1/pods",
+    "/api/v1/services",
+    "/api/v1/namespaces",
+    "/api/v1/serviceaccounts",
+];
+
+/// Objects by namespace and name, each with its version.
+type Versions = BTreeMap<String, u64>;
+
+/// What a watch has told.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Versions>>);
+
+fn name_of(object: &Value) -> String {
+    let metadata = &object["metadata"];
+    format!(
+        "{}/{}",
+        metadata["namespace"].as_str().unwrap_or(""),
+        metadata["name"]
+    )
+}
+
+fn versions(list: &Value) -> Versions {
+    let items = list["items"].as_array().unwrap().iter();
+    items.map(|item| (name_of(item), version(item))).collect()
+}
+
+/// Lists once and watches from there on, and never lists again.
+async fn follow(client: Client, path: &'static str, told: Told) {
+    let list = client.call(Call::get(path)).await.expect(200);
+    *told.0.lock() = versions(&list);
+    let mut from = version(&list);
+    loop {
+        let watch = format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={from}");
+        let mut lines = client.watch(&watch).await;
+        while let Some(event) = lines.event_within(TIMEOUT).await {
+            let object = &event["object"];
+            from = version(object);
+            match event["type"].as_str() {
+                Some("ADDED" | "MODIFIED") => told.0.lock().insert(name_of(object), from),
+                Some("DELETED") => told.0.lock().remove(&name_of(object)),
+                Some("BOOKMARK") => None,
+                _ => panic!("{path}: {event}"),
+            };
+        }
+    }
+}
+
+fn namespace(number: u64) -> String {
+    format!("soak-{number}")
+}
+
+fn template(app: &str, restart: &str) -> Value {
+    json!({ "metadata": { "labels": { "app": app } }, "spec": { "restartPolicy": restart,
+        "containers": [{ "name": "c", "image": "i" }] } })
+}
+
+/// One random change. That it is refused, as what it concerns is not there, is no matter.
+async fn change(client: &Client, random: &mut Random) {
+    let namespace = namespace(random.below(NAMESPACES));
+    let name = format!("w{}", random.below(NAMES));
+    let (apps, core) = (
+        format!("/apis/apps/v1/namespaces/{namespace}"),
+        format!("/api/v1/namespaces/{namespace}"),
+    );
+    let workload = |restart: &str| {
+        json!({ "metadata": { "name": name }, "spec": {
+            "serviceName": name,
+            "selector": { "matchLabels": { "app": name } },
+            "template": template(&name, restart),
+        } })
+    };
+    let policy = random.of(&["Background", "Foreground", "Orphan"]);
+    let call = match random.below(16) {
+        0..3 => {
+            let mut deployment = workload("Always");
+            deployment["spec"]
+                .as_object_mut()
+                .unwrap()
+                .remove("serviceName");
+            Call::post(&format!("{apps}/deployments"), &deployment)
+        }
+        3 => Call::post(&format!("{apps}/statefulsets"), &workload("Always")),
+        4 => {
+            let job = json!({ "metadata": { "name": name },
+                "spec": { "template": template("job", "Never") } });
+            Call::post(&format!("/apis/batch/v1/namespaces/{namespace}/jobs"), &job)
+        }
+        5 => {
+            let service = json!({ "metadata": { "name": name },
+                "spec": { "selector": { "app": name }, "ports": [{ "port": 80 }] } });
+            Call::post(&format!("{core}/services"), &service)
+        }
+        6..10 => {
+            let scaled = json!({ "spec": { "replicas": random.below(5) } });
+            Call::merge_patch(&format!("{apps}/deployments/{name}/scale"), &scaled)
+        }
+        10 => {
+            let image = format!("i:{}", random.below(1_000));
+            let changed = json!({ "spec": { "template": { "spec": {
+                "containers": [{ "name": "c", "image": image }] } } } });
+            Call::merge_patch(&format!("{apps}/deployments/{name}"), &changed)
+        }
+        11 => Call::delete(&format!(
+            "{apps}/deployments/{name}?propagationPolicy={policy}"
+        )),
+        12 => Call::delete(&format!(
+            "{apps}/statefulsets/{name}?propagationPolicy={policy}"
+        )),
+        13 => Call::delete(&format!("{core}/services/{name}")),
+        14 => Call::delete(&format!(
+            "{core}/pods?labelSelector=app={name}&propagationPolicy={policy}"
+        )),
+        _ if random.below(20) == 0 => Call::delete(&core),
+        _ => Call::delete(&format!(
+            "/apis/batch/v1/namespaces/{namespace}/jobs/{name}?propagationPolicy=Background"
+        )),
+    };
+    client.call(call).await;
+    let again = json!({ "metadata": { "name": namespace } });
+    client.call(Call::post("/api/v1/namespaces", &again)).await;
+}
+
+/// Waits until the controllers rest, while pods run.
+async fn come_to_rest(client: &Client, followed: &[(&'static str, Told)]) {
+    let state = || {
+        let all = followed.iter().map(|(_, told)| told.0.lock().clone());
+        all.collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    let (mut last, mut since) = (state(), Instant::now());
+    while since.elapsed() < REST {
+        assert!(
+            begun.elapsed() < TIMEOUT,
+            "the controllers don't come to rest"
+        );
+        for number in 0..NAMESPACES {
+            kubelet::run_pods(client, &namespace(number)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let now = state();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+}
+
+/// Deployments whose status is not what was asked for.
+async fn unfinished(client: &Client) -> Vec<String> {
+    let list = client
+        .call(Call::get("/apis/apps/v1/deployments"))
+        .await
+        .expect(200);
+    let is_unfinished = |deployment: &&Value| {
+        let (spec, status) = (&deployment["spec"], &deployment["status"]);
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        count(&spec["replicas"]) != count(&status["availableReplicas"])
+            || deployment["metadata"]["generation"] != status["observedGeneration"]
+    };
+    let deployments = list["items"].as_array().unwrap().iter();
+    deployments.filter(is_unfinished).map(name_of).collect()
+}
+
+pub async fn measure() {
+    let minutes = std::env::var("BENCH_MINUTES").ok();
+    let minutes: f64 = minutes.and_then(|text| text.parse().ok()).unwrap_or(60.0);
+    let seed = std::env::var("TAFFRAIL_SEED").ok();
+    let seed = seed.and_then(|text| text.parse().ok()).unwrap_or(20);
+    part(&format!(
+        "the real controllers under random changes for {minutes} minutes (TAFFRAIL_SEED={seed})"
+    ));
+    let programs = Programs::find().expect("the programs");
+    let daemon = Daemon::with(&["--controllers=-namespace,-garbage-collector"]).await;
+    let controllers = programs.start(&daemon.kubeconfig(), MEDIA_TYPE, &[]);
+    let client = daemon.client();
+    kubelet::node(&client, "n", 1_000).await;
+    for number in 0..NAMESPACES {
+        let created = json!({ "metadata": { "name": namespace(number) } });
+        client
+            .call(Call::post("/api/v1/namespaces", &created))
+            .await
+            .expect(201);
+    }
+    let mut followed = Vec::new();
+    for path in WATCHED {
+        let told = Told::default();
+        tokio::spawn(follow(daemon.client(), path, told.clone()));
+        followed.push((path, told));
+    }
+    let mut random = Random::new(seed);
+    let (start, before) = (Instant::now(), cpu(daemon.pid()));
+    let (mut changes, mut early) = (0_u64, 0.0);
+    while start.elapsed() < Duration::from_secs_f64(60.0 * minutes) {
+        change(&client, &mut random).await;
+        changes += 1;
+        if changes % 4 == 0 {
+            kubelet::run_pods(&client, &namespace(random.below(NAMESPACES))).await;
+        }
+        if early == 0.0 && start.elapsed() > Duration::from_secs_f64(12.0 * minutes) {
+            early = daemon.resident();
+        }
+        tokio::time::sleep(PACE).await;
+    }
+    come_to_rest(&client, &followed).await;
+    let used = cpu(daemon.pid()) - before;
+    let mut differing = 0;
+    for (path, told) in &followed {
+        let listed = versions(&client.call(Call::get(path)).await.expect(200));
+        let told = told.0.lock().clone();
+        if told != listed {
+            differing += 1;
+            println!("  {path}: told {told:?}, listed {listed:?}");
+        }
+    }
+    let unfinished = unfinished(&client).await;
+    figure("changes", changes as f64, "", "");
+    figure(
+        "watches that told something else",
+        f64::from(differing),
+        "",
+        "0",
+    );
+    figure("unfinished deployments", unfinished.len() as f64, "", "0");
+    figure("memory after a fifth of the time", early, "MiB", "");
+    figure("memory at the end", daemon.resident(), "MiB", "the same");
+    let cores = used / start.elapsed().as_secs_f64();
+    figure("cores of the daemon", cores, "", "");
+    let lines = controllers.error_lines();
+    figure("lines at error level", lines.len() as f64, "", "");
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    for line in lines {
+        let text = line
+            .split_once("] ")
+            .map_or(line.as_str(), |(_, text)| text);
+        *kinds.entry(text.chars().take(60).collect()).or_default() += 1;
+    }
+    for (text, count) in kinds {
+        println!("  {count:>6} {text}");
+    }
+    assert!(differing == 0 && unfinished.is_empty(), "{unfinished:?}");
+}
