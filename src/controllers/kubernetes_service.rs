@@ -3,12 +3,14 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::ensure_system_namespaces;
+use super::master_leases::MasterLeases;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
@@ -43,8 +45,6 @@ pub struct ApiAddress {
     /// The address of this daemon for others. `None` if it listens for this machine only: then the
     /// Service has no endpoints.
     pub advertised: Option<IpAddr>,
-    /// Whether other daemons are endpoints too.
-    pub is_shared: bool,
 }
 
 /// Keeps the Service of the API.
@@ -52,12 +52,25 @@ pub struct ApiAddress {
 pub struct KubernetesServiceController {
     registry: Registry,
     address: ApiAddress,
+    /// Which servers there are. `None` if there is none but this one.
+    leases: Option<MasterLeases>,
+    /// This server is no endpoint any more.
+    has_left: Arc<AtomicBool>,
 }
 
 impl KubernetesServiceController {
     /// Keeps the Service in a registry.
-    pub fn new(registry: Registry, address: ApiAddress) -> KubernetesServiceController {
-        KubernetesServiceController { registry, address }
+    pub fn new(
+        registry: Registry,
+        address: ApiAddress,
+        leases: Option<MasterLeases>,
+    ) -> KubernetesServiceController {
+        KubernetesServiceController {
+            registry,
+            address,
+            leases,
+            has_left: Arc::default(),
+        }
     }
 
     /// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any
@@ -111,12 +124,50 @@ impl KubernetesServiceController {
         let Some(advertised) = self.address.advertised else {
             return Ok(());
         };
-        if let Some(endpoints) = find("endpoints") {
-            self.keep_endpoints(&endpoints, &Members::Endpoints, advertised)
+        if self.has_left.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let mut servers = vec![advertised];
+        if let Some(leases) = &self.leases {
+            let renewing = leases.renew(advertised, self.context().origin());
+            renewing.await.map_err(Status::internal)?;
+            servers.extend(leases.servers().await.map_err(Status::internal)?);
+        }
+        self.keep_all_endpoints(servers).await
+    }
+
+    /// Takes this server from the endpoints, before it stops. Others do it when its lease has run
+    /// out, if this fails.
+    pub async fn leave(&self) {
+        let (Some(leases), Some(advertised)) = (&self.leases, self.address.advertised) else {
+            return;
+        };
+        self.has_left.store(true, Ordering::SeqCst);
+        let left = async {
+            let removing = leases.remove(advertised, self.context().origin());
+            removing.await.map_err(Status::internal)?;
+            // The last one stays, as a Service without endpoints helps nobody.
+            match leases.servers().await.map_err(Status::internal)? {
+                none if none.is_empty() => Ok(()),
+                servers => self.keep_all_endpoints(servers).await,
+            }
+        };
+        if let Err(status) = left.await {
+            tracing::warn!(%status, "can't take this server from the endpoints of the API");
+        }
+    }
+
+    /// Makes these servers the endpoints of the Service, in both kinds.
+    async fn keep_all_endpoints(&self, mut servers: Vec<IpAddr>) -> Result<(), Box<Status>> {
+        servers.sort_unstable();
+        servers.dedup();
+        let catalog = self.registry.current();
+        if let Some(endpoints) = catalog.named("endpoints") {
+            self.keep_endpoints(&endpoints, &Members::Endpoints, &servers)
                 .await?;
         }
-        if let Some(slices) = find("endpointslices.discovery.k8s.io") {
-            self.keep_endpoints(&slices, &Members::Slice, advertised)
+        if let Some(slices) = catalog.named("endpointslices.discovery.k8s.io") {
+            self.keep_endpoints(&slices, &Members::Slice, &servers)
                 .await?;
         }
         Ok(())
@@ -212,7 +263,7 @@ impl KubernetesServiceController {
                 outcome => outcome,
             };
         };
-        if self.address.is_shared || service.at(&["spec", "ports"]) == Some(&ports) {
+        if self.leases.is_some() || service.at(&["spec", "ports"]) == Some(&ports) {
             return Ok(());
         }
         let mut service = service;
@@ -248,30 +299,19 @@ impl KubernetesServiceController {
         }
     }
 
-    /// Keeps this daemon among the endpoints of the Service.
+    /// Keeps these servers, and no others, the endpoints of the Service.
     async fn keep_endpoints(
         &self,
         store: &RegistryStore,
         members: &Members,
-        own: IpAddr,
+        servers: &[IpAddr],
     ) -> Result<(), Box<Status>> {
         let at = NamespacedName {
             namespace: Some(NAMESPACE),
             name: NAME,
         };
         let stored = found(store.read(at, "0").await)?;
-        let mut addresses = stored
-            .as_ref()
-            .map(|stored| members.read(stored))
-            .unwrap_or_default();
-        if !self.address.is_shared {
-            addresses.retain(|address| *address == own);
-        }
-        if !addresses.contains(&own) {
-            addresses.push(own);
-        }
-        addresses.sort_unstable();
-        let wanted = members.written(&addresses, self.address.port);
+        let wanted = members.written(servers, self.address.port);
         match stored {
             None => {
                 let metadata = json!({
@@ -309,29 +349,6 @@ impl Members {
             Members::Endpoints => json!({"endpointslice.kubernetes.io/skip-mirror": "true"}),
             Members::Slice => json!({"kubernetes.io/service-name": NAME}),
         }
-    }
-
-    /// The addresses of the daemons.
-    fn read(&self, object: &Object) -> Vec<IpAddr> {
-        let list =
-            |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-        let texts: Vec<Value> = match self {
-            Members::Endpoints => {
-                let subsets = list(object.0.get("subsets")).into_iter();
-                let addresses = subsets.flat_map(|subset| list(subset.get("addresses")));
-                addresses
-                    .filter_map(|address| address.get("ip").cloned())
-                    .collect()
-            }
-            Members::Slice => {
-                let endpoints = list(object.0.get("endpoints")).into_iter();
-                endpoints
-                    .flat_map(|endpoint| list(endpoint.get("addresses")))
-                    .collect()
-            }
-        };
-        let texts = texts.iter().filter_map(Value::as_str);
-        texts.filter_map(|text| text.parse().ok()).collect()
     }
 
     /// The members of the object that tell these addresses.

@@ -19,6 +19,7 @@ mod garbage_collector;
 pub mod kubernetes_service;
 mod leader_election;
 mod leader_elector;
+pub mod master_leases;
 mod metrics;
 mod namespace_controller;
 mod namespaced_resources_deleter;

@@ -104,17 +104,28 @@ pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String
     warnings.chain(unused).chain(kinds).collect()
 }
 
-/// The plan of RangeAllocations, which no path serves.
-///
-/// # Errors
-/// As [`StorageFactory::plan`].
-pub(super) fn range_allocations(
-    factory: &StorageFactory,
-    engines: &Engines,
-    encryption: &Encryption,
-) -> Result<StoragePlan, FactoryError> {
-    let row = Arc::new(core::rangeallocations());
-    factory.plan(&row, &[], engines, encryption)
+/// The plans of what is stored and served by no path.
+pub(super) struct UnservedPlans {
+    /// Which ports of nodes are taken.
+    pub range_allocations: StoragePlan,
+    /// Which servers there are.
+    pub master_leases: StoragePlan,
+}
+
+impl UnservedPlans {
+    /// # Errors
+    /// As [`StorageFactory::plan`].
+    pub(super) fn of(
+        factory: &StorageFactory,
+        engines: &Engines,
+        encryption: &Encryption,
+    ) -> Result<UnservedPlans, FactoryError> {
+        let plan = |row| factory.plan(&Arc::new(row), &[], engines, encryption);
+        Ok(UnservedPlans {
+            range_allocations: plan(core::rangeallocations())?,
+            master_leases: plan(core::masterleases())?,
+        })
+    }
 }
 
 /// The plan of each stored resource.

@@ -32,6 +32,7 @@ use actors::watchdog::{self, Watchdog};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
+use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::registry::deletion::Collector;
 use crate::registry::{ClusterParts, Registry};
@@ -56,7 +57,7 @@ use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
-use factory::{is_served, range_allocations, storage_plans};
+use factory::{UnservedPlans, is_served, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 pub use start_error::StartError;
@@ -80,6 +81,7 @@ pub struct Daemon {
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
     controllers: Controllers,
+    service: KubernetesServiceController,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<JoinHandle<()>>,
@@ -116,14 +118,14 @@ impl Daemon {
             options::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
         )?;
-        let taken_ports = range_allocations(&factory, &engines, &encryption)?;
-        let registry = assemble(&config, &plans, &taken_ports, &actor_system);
+        let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
+        let registry = assemble(&config, &plans, &unserved, &actor_system);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let controllers = Controllers::start(setup, sharing.clone());
-
         describe_metrics();
-        let service = service_network::controller(&config, &registry, address, &sharing);
+        let leases = service_network::leases(&unserved, &sharing, &actor_system);
+        let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
             actor_system: actor_system.clone(),
             registry: registry.clone(),
@@ -136,8 +138,7 @@ impl Daemon {
             actix_rt::spawn(watchdog.probe("main".to_owned())),
             actix_rt::spawn(telemetry::upkeep(series.clone())),
             actix_rt::spawn(options::object_counter(&config, &registry).run()),
-            actix_rt::spawn(start.complete()),
-            actix_rt::spawn(service.run()),
+            actix_rt::spawn(start.complete_and_keep_service()),
         ];
         background.extend(followed(&config, &encryption, &credentials, &watchdog));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
@@ -187,6 +188,7 @@ impl Daemon {
             credentials,
             audit,
             controllers,
+            service,
             running,
             metrics_address,
             background,
@@ -254,7 +256,9 @@ impl Daemon {
         let within = self.config.shutdown_timeout.0;
         let deadline = Instant::now() + within;
         let drain = within.saturating_sub(REST_OF_STOP.min(within / 4));
-        let cut = self.running.drain(drain).await;
+        // New clients are to go elsewhere while this one ends its requests.
+        let leaving = tokio::time::timeout(drain, self.service.leave());
+        let (cut, _) = tokio::join!(self.running.drain(drain), leaving);
         if cut > 0 {
             tracing::warn!(
                 connections = cut,
@@ -343,10 +347,10 @@ fn warn(config: &Config, factory: &StorageFactory) {
 fn assemble(
     config: &Config,
     plans: &[StoragePlan],
-    taken_ports: &StoragePlan,
+    unserved: &UnservedPlans,
     actor_system: &ActorSystem,
 ) -> Registry {
-    let network = service_network::of(config, taken_ports, actor_system);
+    let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let root = Root::from(config.etcd_prefix.as_str());

@@ -69,10 +69,16 @@ pub(super) struct Start {
 }
 
 impl Start {
+    /// Completes the start, and keeps the Service of the API from then on.
+    pub(super) async fn complete_and_keep_service(self) {
+        self.complete().await;
+        self.service.run().await;
+    }
+
     /// Readiness waits for the caches at the start (WC-46) for the system namespaces and
     /// PriorityClasses (API-262), and for the Service of the API.
     /// A cache that fills again later reports its own state.
-    pub(super) async fn complete(self) {
+    async fn complete(&self) {
         let filled = self.actor_system.ready_within(self.patience).await;
         if let Err(unfilled) = &filled {
             for cache in unfilled {

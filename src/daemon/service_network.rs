@@ -7,10 +7,13 @@ use actors::supervisor::ActorSystem;
 use crate::config::Config;
 use crate::controllers::Sharing;
 use crate::controllers::kubernetes_service::{ApiAddress, KubernetesServiceController};
+use crate::controllers::master_leases::MasterLeases;
 use crate::kinds::validation::addresses::Range;
 use crate::registry::services::{PortRange, first_usable};
 use crate::registry::{Registry, ServiceNetwork};
 use crate::storage::factory::StoragePlan;
+
+use super::factory::UnservedPlans;
 
 /// What Services take of the cluster. Taken ports are stored by this plan.
 pub(super) fn of(
@@ -39,12 +42,24 @@ fn ranges(config: &Config) -> Vec<Range> {
     ranges.collect()
 }
 
+/// The leases of the daemons that share a store. `None` for one that is alone.
+pub(super) fn leases(
+    unserved: &UnservedPlans,
+    sharing: &Sharing,
+    actor_system: &ActorSystem,
+) -> Option<MasterLeases> {
+    let plan = &unserved.master_leases;
+    let is_shared = *sharing != Sharing::Alone;
+    let stored = || (plan.resource().hub.clone(), plan.build(actor_system));
+    is_shared.then(|| MasterLeases::new(stored()))
+}
+
 /// The controller of the Service of the API, for a daemon that listens at an address.
 pub(super) fn controller(
     config: &Config,
     registry: &Registry,
     listening: SocketAddr,
-    sharing: &Sharing,
+    leases: Option<MasterLeases>,
 ) -> KubernetesServiceController {
     let first = ranges(config).first().copied().map(first_usable);
     let texts = config.service_cluster_ip_range.to_string();
@@ -56,9 +71,8 @@ pub(super) fn controller(
             .advertise_address
             .0
             .or_else(|| reachable(listening.ip())),
-        is_shared: *sharing != Sharing::Alone,
     };
-    KubernetesServiceController::new(registry.clone(), address)
+    KubernetesServiceController::new(registry.clone(), address, leases)
 }
 
 /// The address at which others reach a daemon that listens here. `None` if nobody else does.

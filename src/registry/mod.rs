@@ -26,7 +26,7 @@ pub use context::RequestContext;
 pub use errors::decoded;
 pub use namespaced_name::NamespacedName;
 pub use rest::RestStorage;
-pub use served::{ClusterParts, Registry, ServiceNetwork};
+pub use served::{ClusterParts, Registry, ServiceNetwork, StoredVersion};
 pub use store::{
     Answer, Audience, Deletion, RegistryStore, StoreOptions, UpdateSource, WatchRefusal, Written,
 };

@@ -2,8 +2,10 @@
 //! Service.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::{Call, Client, Daemon, Kubectl};
@@ -350,4 +352,54 @@ async fn kubectl_exposes_and_describes_services() {
         let shown = kubectl.ok(&["get", "service", "kubernetes"]).await;
         assert!(shown.contains("10.0.0.1 "), "{shown}");
     }
+}
+
+/// API-228, KV-5: of several daemons on one etcd those are endpoints that are there.
+#[tokio::test]
+async fn daemons_that_are_gone_are_no_endpoints_of_the_api() {
+    let cluster = tokio::task::spawn_blocking(|| Cluster::single("3.5"))
+        .await
+        .unwrap();
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    let start = async |address: &str| {
+        let address = format!("--advertise-address={address}");
+        Daemon::with(&[&servers, &address]).await
+    };
+    let (first, mut second) = tokio::join!(start("192.0.2.1"), start("192.0.2.2"));
+    let mut third = start("192.0.2.3").await;
+    let client = first.client();
+    let endpoints = async || {
+        let path = "/api/v1/namespaces/default/endpoints/kubernetes";
+        let object = client.call(Call::get(path)).await.json();
+        let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+        let slice = client.call(Call::get(slice)).await.json();
+        let listed = object["subsets"][0]["addresses"].as_array().cloned();
+        let listed = listed.unwrap_or_default().into_iter();
+        let listed: Vec<Value> = listed.map(|address| address["ip"].clone()).collect();
+        let sliced = slice["endpoints"].as_array().cloned().unwrap_or_default();
+        let sliced = sliced.into_iter().map(|one| one["addresses"][0].clone());
+        (listed == sliced.collect::<Vec<_>>()).then_some(listed)
+    };
+    let become_these = async |wanted: Value| {
+        let begun = Instant::now();
+        loop {
+            let found = endpoints().await;
+            if found.clone().map(Value::from) == Some(wanted.clone()) {
+                return begun.elapsed();
+            }
+            let waited = begun.elapsed();
+            assert!(waited < Duration::from_secs(60), "{wanted}: {found:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    become_these(json!(["192.0.2.1", "192.0.2.2", "192.0.2.3"])).await;
+    // One that stops says so itself.
+    third.stop(Signal::TERM).await;
+    assert_eq!(
+        endpoints().await.map(Value::from),
+        Some(json!(["192.0.2.1", "192.0.2.2"]))
+    );
+    // The lease of one that dies runs out.
+    second.kill().await;
+    become_these(json!(["192.0.2.1"])).await;
 }

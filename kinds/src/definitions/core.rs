@@ -146,6 +146,11 @@ pub fn rangeallocations() -> ResourceDefinition {
     }
 }
 
+/// Leases of the servers behind the API: Endpoints with one address each. No path serves them.
+pub fn masterleases() -> ResourceDefinition {
+    unstored(cluster("core.v1.Endpoints", "", "masterleases"))
+}
+
 /// Bindings of pods to nodes. They are not stored.
 pub fn bindings() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
