@@ -66,9 +66,10 @@ pub(super) fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
 /// The settings of kinds without effect, with a line for each.
 fn kind_warnings(config: &Config) -> Vec<String> {
     let rows = built_in();
-    let reviews = reviews();
+    let others = reviews().into_iter();
+    let others: Vec<_> = others.chain([core::componentstatuses()]).collect();
     let is_known = |key: &&str| {
-        let mut rows = rows.iter().map(|row| &**row).chain(&reviews);
+        let mut rows = rows.iter().map(|row| &**row).chain(&others);
         rows.any(|row| {
             let version = row.api_version();
             let rest = key.strip_prefix(&*version);

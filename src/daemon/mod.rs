@@ -35,9 +35,10 @@ use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::registry::deletion::Collector;
-use crate::registry::{ClusterParts, Registry};
+use crate::registry::{ClusterParts, Registry, RestStorage};
 use crate::server::audit::Audit;
 use crate::server::auth::{self, Authorizer, check_token_file};
+use crate::server::component_statuses::ComponentStatusStore;
 use crate::server::health::{self, Health};
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
@@ -119,7 +120,9 @@ impl Daemon {
             cached(&plans),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
+        let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
         let registry = assemble(&config, &plans, &unserved, &actor_system);
+        add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let controllers = Controllers::start(setup, sharing.clone());
@@ -154,7 +157,7 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
         });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
-            authorizer: add_reviews(&registry, &config, &credentials),
+            authorizer,
             registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),
@@ -383,19 +386,21 @@ fn followed(
         .collect()
 }
 
-/// The permissions of users, of which the served reviews tell.
-fn add_reviews(
+/// Adds what is served and not stored. Reviews tell what the authorizer allows.
+fn add_others(
     registry: &Registry,
     config: &Config,
     credentials: &Credentials,
-) -> Arc<dyn Authorizer> {
-    let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
+    stores: &OpenEngines,
+    authorizer: &Arc<dyn Authorizer>,
+) {
     let tokens = credentials.service_accounts();
     let audiences = &tokens.config().audiences;
-    let reviews = reviews::paths(&credentials.authenticator(), &authorizer, audiences).into_iter();
-    registry.add_others(reviews.filter(|path| is_served(config, path.resource())));
+    let reviews = reviews::paths(&credentials.authenticator(), authorizer, audiences).into_iter();
+    let health = ComponentStatusStore::new(stores.component_probes());
+    let others = reviews.chain([Arc::new(health) as Arc<dyn RestStorage>]);
+    registry.add_others(others.filter(|path| is_served(config, path.resource())));
     add_tokens(registry, tokens);
-    authorizer
 }
 
 /// Tokens of service accounts, which are good while the objects are there that they name.

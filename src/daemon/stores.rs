@@ -6,17 +6,19 @@ use std::sync::Arc;
 use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngine, MemoryEngine};
 
 use actors::watchdog::Watchdog;
+use futures_util::future::{FutureExt, ready};
 
 use super::StartError;
 use crate::build_info;
 use crate::config::{Config, StorageBackend};
+use crate::server::component_statuses::StoreProbe;
 use crate::server::health::Check;
 use crate::server::service::OwnStore;
 use crate::storage::Root;
 use crate::storage::backup::BackupSource;
 use crate::storage::embedded::disk::{DataFile, Directory};
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
-use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, TlsFiles};
+use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, ServerProbe, TlsFiles};
 use crate::storage::factory::{BASE, BackEnd, Engines};
 use crate::storage::past::Past;
 
@@ -45,6 +47,7 @@ struct Probes {
     name: String,
     health: Probe,
     readiness: Probe,
+    servers: Vec<ServerProbe>,
 }
 
 impl OpenEngines {
@@ -114,6 +117,7 @@ impl OpenEngines {
             name: name.to_owned(),
             health: engine.health_probe(),
             readiness: engine.readiness_probe(),
+            servers: engine.server_probes(),
         });
         let number = self.probes.len() - 1;
         self.measured
@@ -128,21 +132,51 @@ impl OpenEngines {
         let etcd = self.probes.iter().flat_map(Probes::checks);
         local.chain(etcd).collect()
     }
+
+    /// The stores that `componentstatuses` shows: the daemon's own, and each server of each etcd.
+    pub(super) fn component_probes(&self) -> Vec<(String, StoreProbe)> {
+        let local = self.local.iter().map(LocalStore::component_probe);
+        let local = local.map(|probe| ("storage".to_owned(), probe));
+        let mut servers: Vec<&ServerProbe> = Vec::new();
+        for server in self.probes.iter().flat_map(|probes| &probes.servers) {
+            if !servers.iter().any(|known| known.url() == server.url()) {
+                servers.push(server);
+            }
+        }
+        let etcd = servers.into_iter().enumerate().map(|(number, server)| {
+            let server = server.clone();
+            let probe: StoreProbe = Box::new(move || {
+                let server = server.clone();
+                async move { server.ask().await }.boxed()
+            });
+            (format!("etcd-{number}"), probe)
+        });
+        local.chain(etcd).collect()
+    }
 }
 
 impl LocalStore {
     fn checks(&self) -> [Check; 2] {
         let (engine, embedded) = (self.engine.clone(), self.embedded.clone());
         [
-            Check::of_readiness("storage", move || match engine.health() {
-                EngineHealth::Serving => Ok(()),
-                EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
-            }),
+            Check::of_readiness("storage", move || health_of(&*engine)),
             Check::of_readiness("storage-integrity", move || {
                 let damage = embedded.as_ref().and_then(|embedded| embedded.damage());
                 damage.map_or(Ok(()), Err)
             }),
         ]
+    }
+
+    fn component_probe(&self) -> StoreProbe {
+        let engine = self.engine.clone();
+        Box::new(move || ready(health_of(&*engine)).boxed())
+    }
+}
+
+fn health_of(engine: &dyn DataEngine) -> Result<(), String> {
+    match engine.health() {
+        EngineHealth::Serving => Ok(()),
+        EngineHealth::ReadOnly(why) | EngineHealth::Down(why) => Err(why),
     }
 }
 

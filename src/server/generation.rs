@@ -19,10 +19,10 @@ pub struct Generation {
 }
 
 impl Generation {
-    fn of(catalog: Arc<Catalog>, address: &str) -> Generation {
+    fn of(catalog: Arc<Catalog>, address: &str, has_issuer: bool) -> Generation {
         Generation {
             discovery: Discovery::new(catalog.groups(), address),
-            openapi: OpenApi::new(catalog.groups()),
+            openapi: OpenApi::new(catalog.groups(), has_issuer),
             catalog,
         }
     }
@@ -33,16 +33,19 @@ pub struct Generations {
     registry: Registry,
     /// Where clients reach the server, as `host:port` (API-22).
     address: String,
+    /// Whether it tells others how to know its tokens.
+    has_issuer: bool,
     derived: RwLock<Arc<Generation>>,
 }
 
 impl Generations {
     /// Creates the generations of a registry.
-    pub fn new(registry: Registry, address: String) -> Generations {
-        let first = Generation::of(registry.current(), &address);
+    pub fn new(registry: Registry, address: String, has_issuer: bool) -> Generations {
+        let first = Generation::of(registry.current(), &address, has_issuer);
         Generations {
             registry,
             address,
+            has_issuer,
             derived: RwLock::new(Arc::new(first)),
         }
     }
@@ -54,7 +57,7 @@ impl Generations {
         if Arc::ptr_eq(&derived.catalog, &catalog) {
             return derived;
         }
-        let derived = Arc::new(Generation::of(catalog, &self.address));
+        let derived = Arc::new(Generation::of(catalog, &self.address, self.has_issuer));
         *self.derived.write() = Arc::clone(&derived);
         derived
     }

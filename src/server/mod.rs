@@ -14,6 +14,7 @@ pub mod audit;
 pub mod auth;
 pub mod body;
 mod body_budget;
+pub mod component_statuses;
 mod connection_state;
 pub mod discovery;
 pub mod encoding;

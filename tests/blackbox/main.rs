@@ -20,6 +20,7 @@ mod beside_kube_apiserver;
 mod bookmarks;
 mod client_go;
 mod command_line;
+mod component_statuses;
 mod connections;
 mod controllers;
 mod damage;

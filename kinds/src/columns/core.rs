@@ -13,6 +13,25 @@ use super::{
     with_more,
 };
 
+/// ComponentStatuses.
+pub fn componentstatuses() -> Vec<Column> {
+    let status = computed(
+        |status, _| match health(status).map(|of| member(of, "status")) {
+            None => "Unknown".into(),
+            Some("True") => "Healthy".into(),
+            Some(_) => "Unhealthy".into(),
+        },
+    );
+    let message = computed(|status, _| of_health(status, "message"));
+    let error = computed(|status, _| of_health(status, "error"));
+    vec![
+        Column::name(),
+        Column::text("Status", "Whether the part works.", status),
+        Column::text("Message", "What it answered.", message),
+        Column::text("Error", "Why it can't be asked.", error),
+    ]
+}
+
 /// ConfigMaps.
 pub fn configmaps() -> Vec<Column> {
     let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
@@ -136,6 +155,16 @@ pub fn services() -> Vec<Column> {
         Column::age(),
         selector,
     ]
+}
+
+/// The condition that tells whether a part works.
+fn health(status: &Object) -> Option<&Value> {
+    let mut conditions = list(status, &["conditions"]).iter();
+    conditions.find(|condition| member(condition, "type") == "Healthy")
+}
+
+fn of_health(status: &Object, name: &str) -> Value {
+    health(status).map_or("", |of| member(of, name)).into()
 }
 
 /// The first addresses that are ready, with each of their ports.

@@ -138,6 +138,21 @@ pub fn connection_options(kind: &'static str) -> ResourceDefinition {
     unstored(typed(kind, "", ""))
 }
 
+/// The health of parts of Kubernetes. It is computed (API-232).
+pub fn componentstatuses() -> ResourceDefinition {
+    ResourceDefinition {
+        singular: "componentstatus".to_owned(),
+        verbs: vec![Verb::Get, Verb::List],
+        short_names: names(&["cs"]),
+        columns: columns::componentstatuses(),
+        deprecation: Some(Deprecation {
+            since: "v1.19",
+            replacement: "",
+        }),
+        ..cluster("core.v1.ComponentStatus", "", "componentstatuses")
+    }
+}
+
 /// Ranges of which ports of nodes are taken. No path serves them.
 pub fn rangeallocations() -> ResourceDefinition {
     ResourceDefinition {

@@ -21,6 +21,9 @@ pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered 
     let options = ListOptions::parse(&scope.query)?;
     options.validate_list()?;
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
+    if options.watch {
+        return Err(Box::new(Status::method_not_allowed(definition, "watch")));
+    }
     let namespace = target.namespace.as_deref();
     let lister = capability(target.storage.lister())?;
     charge(scope, lister.known_stats(namespace, &selection), &options)?;

@@ -1,4 +1,5 @@
-//! Paths that are not about resources: discovery and the version (API-22 to API-24, API-38).
+//! Paths that are not about resources: discovery, the version, and what others need to know tokens
+//! of service accounts (API-22 to API-24, API-38, API-227).
 
 use super::naming;
 use super::operations::{self, Answer, Operation, Path};
@@ -11,7 +12,7 @@ struct Described {
     id: String,
     tag: String,
     description: &'static str,
-    answer: Root<'static>,
+    answer: Answer<'static>,
 }
 
 /// `/api/`: the versions of the core group.
@@ -21,7 +22,7 @@ pub(super) fn core_versions() -> Path<'static> {
         id: "getCoreAPIVersions".to_owned(),
         tag: "core".to_owned(),
         description: "get available API versions",
-        answer: Root::Meta("APIVersions"),
+        answer: Answer::Schema(Root::Meta("APIVersions")),
     })
 }
 
@@ -32,7 +33,7 @@ pub(super) fn groups() -> Path<'static> {
         id: "getAPIVersions".to_owned(),
         tag: "apis".to_owned(),
         description: "get available API versions",
-        answer: Root::Meta("APIGroupList"),
+        answer: Answer::Schema(Root::Meta("APIGroupList")),
     })
 }
 
@@ -44,7 +45,7 @@ pub(super) fn group(name: &str) -> Path<'static> {
         id: format!("get{}APIGroup", naming::capitalized(&tag)),
         tag,
         description: "get information of a group",
-        answer: Root::Meta("APIGroup"),
+        answer: Answer::Schema(Root::Meta("APIGroup")),
     })
 }
 
@@ -57,7 +58,7 @@ pub(super) fn resources(group: &str, version: &str) -> Path<'static> {
         id: format!("get{named}APIResources"),
         tag: format!("{name}_{version}"),
         description: "get available resources",
-        answer: Root::Meta("APIResourceList"),
+        answer: Answer::Schema(Root::Meta("APIResourceList")),
     })
 }
 
@@ -68,11 +69,44 @@ pub(super) fn version() -> Path<'static> {
         id: "getCodeVersion".to_owned(),
         tag: "version".to_owned(),
         description: "get the version information for this server",
-        answer: Root::Version,
+        answer: Answer::Schema(Root::Version),
     });
     for operation in &mut path.operations {
         operation.consumes = vec![JSON];
         operation.produces = vec![JSON];
+    }
+    path
+}
+
+/// `/.well-known/openid-configuration/`: who the issuer of tokens is.
+pub(super) fn issuer_configuration() -> Path<'static> {
+    let of = Described {
+        template: "/.well-known/openid-configuration/".to_owned(),
+        id: "getServiceAccountIssuerOpenIDConfiguration".to_owned(),
+        tag: "WellKnown".to_owned(),
+        description: "get the OpenID configuration of the issuer of service accounts' tokens",
+        answer: Answer::Text,
+    };
+    of_issuer(of, JSON)
+}
+
+/// `/openid/v1/jwks/`: the keys of the issuer.
+pub(super) fn issuer_keys() -> Path<'static> {
+    let of = Described {
+        template: "/openid/v1/jwks/".to_owned(),
+        id: "getServiceAccountIssuerOpenIDKeyset".to_owned(),
+        tag: "openid".to_owned(),
+        description: "get the public keys of the issuer of service accounts' tokens",
+        answer: Answer::Text,
+    };
+    of_issuer(of, "application/jwk-set+json")
+}
+
+fn of_issuer(of: Described, media_type: &'static str) -> Path<'static> {
+    let mut path = path(of);
+    for operation in &mut path.operations {
+        operation.consumes = Vec::new();
+        operation.produces = vec![media_type];
     }
     path
 }
@@ -89,7 +123,7 @@ fn path(of: Described) -> Path<'static> {
         body: None,
         produces: MediaTypeRef::names().collect(),
         codes: &[200],
-        answer: Answer::Schema(of.answer),
+        answer: of.answer,
         kind: None,
     };
     operations::path(of.template, vec![operation])

@@ -67,6 +67,7 @@ const V3: Protobuf = Protobuf {
 /// The documents of an API.
 pub struct OpenApi {
     groups: Vec<Group>,
+    has_issuer: bool,
     v2: Document,
     /// Keyed by what they are about: `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`. They are found
     /// at the first request: which groups have one is told by the types of all kinds.
@@ -86,13 +87,18 @@ enum Subject {
     GroupVersion(usize, usize),
     /// `/version`
     Version,
+    /// `/.well-known/openid-configuration`
+    IssuerConfiguration,
+    /// `/openid/v1/jwks`
+    IssuerKeys,
 }
 
 impl OpenApi {
-    /// Prepares the documents of these groups.
-    pub fn new(groups: &[Group]) -> OpenApi {
+    /// Prepares the documents of these groups, and of the issuer of tokens if there is one.
+    pub fn new(groups: &[Group], has_issuer: bool) -> OpenApi {
         OpenApi {
             groups: groups.to_vec(),
+            has_issuer,
             v2: Document::default(),
             v3: OnceLock::new(),
         }
@@ -100,7 +106,13 @@ impl OpenApi {
 
     fn v3_documents(&self) -> &BTreeMap<String, (Subject, Document)> {
         self.v3.get_or_init(|| {
-            let documents = subjects(&self.groups).into_iter();
+            let mut subjects = subjects(&self.groups);
+            if self.has_issuer {
+                let configuration = ".well-known/openid-configuration".to_owned();
+                subjects.insert(configuration, Subject::IssuerConfiguration);
+                subjects.insert("openid/v1/jwks".to_owned(), Subject::IssuerKeys);
+            }
+            let documents = subjects.into_iter();
             documents
                 .map(|(key, subject)| (key, (subject, Document::default())))
                 .collect()
@@ -228,6 +240,8 @@ impl OpenApi {
                 paths
             }
             Subject::Version => vec![discovery::version()],
+            Subject::IssuerConfiguration => vec![discovery::issuer_configuration()],
+            Subject::IssuerKeys => vec![discovery::issuer_keys()],
         }
     }
 

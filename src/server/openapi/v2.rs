@@ -180,11 +180,13 @@ fn written(operation: &Operation<'_>, parameters: Vec<Value>) -> Value {
         "operationId": operation.id,
         "description": operation.description,
         "tags": [operation.tag],
-        "consumes": operation.consumes,
         "produces": operation.produces,
         "schemes": ["https"],
         "responses": Value::Object(codes.map(|code| answer(*code)).collect()),
     });
+    if !operation.consumes.is_empty() {
+        written["consumes"] = json!(operation.consumes);
+    }
     written["responses"]["401"] = json!({"description": operations::reason(401)});
     writing::extend(&mut written, operation, parameters);
     written

@@ -255,6 +255,7 @@ fn exists(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
     }
     let is_everywhere = storage.resource().is_namespaced() && !info.is_below_namespace;
     match info.is_named {
+        _ if info.is_watch_path => storage.watcher().is_some(),
         true => {
             storage.named_creater().is_some()
                 || [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete]
@@ -277,7 +278,10 @@ fn verb(method: &Method, info: &RequestInfo, storage: &dyn RestStorage) -> Optio
     let (verb, is_served) = match (method, info.is_named) {
         (&Method::GET, _) if info.is_watch_path => (Verb::Watch, storage.watcher().is_some()),
         _ if info.is_watch_path => return None,
-        (&Method::GET, false) if info.verb == "watch" => (Verb::Watch, storage.watcher().is_some()),
+        // A list refuses in its own words to be a watch.
+        (&Method::GET, false) if info.verb == "watch" && storage.watcher().is_some() => {
+            (Verb::Watch, true)
+        }
         (&Method::GET, false) => (Verb::List, storage.lister().is_some()),
         (&Method::POST, false) => (Verb::Create, storage.creater().is_some()),
         (&Method::POST, true) => (Verb::Create, storage.named_creater().is_some()),

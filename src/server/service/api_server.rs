@@ -121,7 +121,7 @@ impl ApiServer {
     pub fn new(parts: ApiServerConfig) -> ApiServer {
         let in_flight = Arc::new(InFlight::new(parts.limits));
         ApiServer {
-            generations: Generations::new(parts.registry, parts.address),
+            generations: Generations::new(parts.registry, parts.address, parts.issuer.is_some()),
             measures: Measures::new(
                 parts.metrics,
                 Arc::clone(&in_flight),

@@ -64,7 +64,7 @@ use tokio::runtime::{Handle, Runtime};
 use cluster::Cluster;
 use export::EtcdExport;
 pub use options::{ConnectError, EtcdOptions, TlsFiles};
-pub use probe::Probe;
+pub use probe::{Probe, ServerProbe};
 use servers::Servers;
 use task::Task;
 
@@ -115,6 +115,11 @@ impl EtcdEngine {
     /// The probe of `/readyz` (OP-20: `etcd-readiness`).
     pub fn readiness_probe(&self) -> Probe {
         self.readiness.clone()
+    }
+
+    /// A probe of each server (API-232).
+    pub fn server_probes(&self) -> Vec<ServerProbe> {
+        ServerProbe::of_all(&self.cluster)
     }
 
     /// Runs a call on the caller's runtime, which owns its connection.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::call_error::CallError;
 use super::cluster::Cluster;
 use super::cluster_state::Header;
+use super::servers::Member;
 
 /// The default timeout of a probe (OP-20).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -83,6 +84,48 @@ impl Probe {
             ),
             (Err(_), Ok(())) => tracing::info!("etcd answers"),
             _ => {}
+        }
+    }
+}
+
+/// Asks one server of a cluster.
+#[derive(Clone)]
+pub struct ServerProbe {
+    cluster: Arc<Cluster>,
+    number: usize,
+}
+
+impl ServerProbe {
+    pub(super) fn of_all(cluster: &Arc<Cluster>) -> Vec<ServerProbe> {
+        let of = |number| ServerProbe {
+            cluster: Arc::clone(cluster),
+            number,
+        };
+        (0..cluster.servers.all().len()).map(of).collect()
+    }
+
+    /// The URL of the server.
+    pub fn url(&self) -> &str {
+        self.member().map_or("", |member| &member.url)
+    }
+
+    fn member(&self) -> Option<&Member> {
+        self.cluster.servers.all().get(self.number)
+    }
+
+    /// Whether the server answers a linearizable read within the time of probes.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn ask(&self) -> Result<(), String> {
+        let Some(member) = self.member() else {
+            return Err("there is no such server".to_owned());
+        };
+        let (mut kv, key) = (member.kv(), self.cluster.probe_key.clone());
+        match tokio::time::timeout(DEFAULT_TIMEOUT, kv.get(key, None)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(text_of(&error)),
+            Err(_) => Err(format!("no answer within {DEFAULT_TIMEOUT:?}")),
         }
     }
 }

@@ -123,7 +123,11 @@ impl ListMetadata {
 
     /// The metadata of a page (LI-40, PF-6).
     pub fn of(list: &ObjectList) -> ListMetadata {
-        let mut members = format!(r#""resourceVersion":"{}""#, list.revision);
+        let mut members = match list.revision {
+            // What is computed has no version.
+            Revision::ZERO => String::new(),
+            revision => format!(r#""resourceVersion":"{revision}""#),
+        };
         if let Some(token) = &list.continue_token {
             members.push_str(&format!(r#","continue":{}"#, Value::from(token.as_str())));
         }

@@ -5,8 +5,13 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG
 
 use super::*;
 use crate::kinds::definitions::built_in;
+use crate::registry::Catalog;
 use crate::server::auth::{self, Authenticators, Authorizer};
+use crate::server::component_statuses::ComponentStatusStore;
 use crate::server::reviews;
+use crate::server::service_accounts::{
+    Objects, ServiceAccountConfig, ServiceAccountTokens, TokenStore,
+};
 use crate::server::testing::{run, stored};
 
 mod recorded;
@@ -19,9 +24,24 @@ fn openapi() -> OpenApi {
         let authenticators = Authenticators::new(Vec::new(), Default::default());
         let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
         registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer, &[]));
+        registry.add_other(Arc::new(ComponentStatusStore::new(Vec::new())));
+        registry.add_other(Arc::new(tokens(&registry.current())));
         catalog = Some(registry.current());
     });
-    OpenApi::new(catalog.unwrap().groups())
+    OpenApi::new(catalog.unwrap().groups(), true)
+}
+
+/// The path of tokens, of which an issuer is known.
+fn tokens(catalog: &Catalog) -> TokenStore {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = ServiceAccountConfig {
+        issuers: vec!["https://a.example".to_owned()],
+        data_dir: folder.path().to_owned(),
+        ..ServiceAccountConfig::default()
+    };
+    let tokens = ServiceAccountTokens::load(config, Default::default()).expect("keys");
+    let objects = Objects::of(catalog).expect("service accounts");
+    TokenStore::new(&Arc::new(tokens), &Arc::new(objects))
 }
 
 fn headers(name: http::HeaderName, value: &str) -> HeaderMap {
