@@ -21,6 +21,7 @@ use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
 
 pub mod admin_access;
+mod certificates;
 pub mod client;
 mod default_classes;
 mod default_toleration_seconds;
@@ -28,10 +29,13 @@ mod in_use_protection;
 pub mod lifecycle;
 mod limit_ranger;
 mod plugins;
+mod pod_resize;
 mod pod_resources;
 mod pod_security;
+mod pod_topology_labels;
 mod priority;
 mod resource_quota;
+pub mod rights;
 mod runtime_class;
 mod service_account;
 mod taint_nodes_by_condition;
@@ -39,7 +43,7 @@ mod taint_nodes_by_condition;
 mod tests;
 mod volume_resize;
 
-pub use plugins::built;
+pub use plugins::{Sources, built};
 
 /// The action of a request, with its options.
 #[derive(Clone, Copy, Debug)]

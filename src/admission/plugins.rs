@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use super::Plugin;
+use super::certificates::{CertificateSubjectRestriction, SignerPermission};
 use super::client::ResourceClient;
 use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
 use super::limit_ranger::LimitRanger;
+use super::pod_resize::PodResizeValidator;
 use super::pod_security::PodSecurity;
+use super::pod_topology_labels::PodTopologyLabels;
 use super::priority::Priority;
 use super::resource_quota::ResourceQuota;
+use super::rights::Rights;
 use super::runtime_class::RuntimeClass;
 use super::service_account::ServiceAccount;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
@@ -20,22 +24,30 @@ use super::volume_resize::PersistentVolumeClaimResize;
 /// Where plugins find other resources. `None` for a resource that is not served.
 pub type Clients<'c> = &'c dyn Fn(&str, &str) -> Option<Arc<dyn ResourceClient>>;
 
-/// The plugins of these names, in this order. Plugins that need a resource that is not served, and
-/// unknown names, are left out.
-pub fn built(
-    names: &[&str],
-    namespaces: Option<&Arc<dyn Namespaces>>,
-    clients: Clients<'_>,
-) -> Vec<Arc<dyn Plugin>> {
-    let built = names.iter().map(|name| one(name, namespaces, clients));
+/// What plugins ask of others.
+#[derive(Clone, Copy)]
+pub struct Sources<'s> {
+    /// The states of namespaces, if they are served.
+    pub namespaces: Option<&'s Arc<dyn Namespaces>>,
+    /// Other resources.
+    pub clients: Clients<'s>,
+    /// What users may do, if that is known.
+    pub rights: Option<&'s Arc<dyn Rights>>,
+}
+
+/// The plugins of these names, in this order. Plugins that need what is not there, and unknown
+/// names, are left out.
+pub fn built(names: &[&str], sources: Sources<'_>) -> Vec<Arc<dyn Plugin>> {
+    let built = names.iter().map(|name| one(name, sources));
     built.flatten().collect()
 }
 
-fn one(
-    name: &str,
-    namespaces: Option<&Arc<dyn Namespaces>>,
-    clients: Clients<'_>,
-) -> Option<Arc<dyn Plugin>> {
+fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
+    let Sources {
+        namespaces,
+        clients,
+        rights,
+    } = sources;
     let classes = |plural| clients("storage.k8s.io", plural);
     Some(match name {
         "NamespaceLifecycle" => Arc::new(NamespaceLifecycle::new(namespaces?.clone())),
@@ -57,10 +69,15 @@ fn one(
             Arc::new(PersistentVolumeClaimResize::new(classes("storageclasses")?))
         }
         "RuntimeClass" => Arc::new(RuntimeClass::new(clients("node.k8s.io", "runtimeclasses")?)),
+        "CertificateApproval" => Arc::new(SignerPermission::of_approval(rights?.clone())),
+        "CertificateSigning" => Arc::new(SignerPermission::of_signing(rights?.clone())),
+        "CertificateSubjectRestriction" => Arc::new(CertificateSubjectRestriction),
         "DefaultIngressClass" => Arc::new(DefaultIngressClass::new(clients(
             "networking.k8s.io",
             "ingressclasses",
         )?)),
+        "PodTopologyLabels" => Arc::new(PodTopologyLabels::new(clients("", "nodes")?)),
+        "PodResizeValidator" => Arc::new(PodResizeValidator::new(clients("", "nodes")?)),
         "ResourceQuota" => Arc::new(ResourceQuota::new(clients("", "resourcequotas")?)),
         _ => return None,
     })

@@ -12,6 +12,7 @@ mod options;
 mod readiness;
 mod reload;
 pub mod resources;
+mod rights;
 mod service_manager;
 mod service_network;
 mod sharing;
@@ -61,6 +62,7 @@ use credentials::Credentials;
 use factory::{UnservedPlans, is_served, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
+use rights::ByAuthorizer;
 pub use start_error::StartError;
 use stores::{Measured, OpenEngines};
 pub use stores::{open_etcd, open_existing};
@@ -120,8 +122,7 @@ impl Daemon {
             cached(&plans),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
-        let registry = assemble(&config, &plans, &unserved, &actor_system);
+        let (registry, authorizer) = assemble(&config, &plans, &unserved, &actor_system);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -137,13 +138,11 @@ impl Daemon {
             at: started,
             patience: config.storage_initialization_timeout.0,
         };
-        let mut background = vec![
-            actix_rt::spawn(watchdog.probe("main".to_owned())),
-            actix_rt::spawn(telemetry::upkeep(series.clone())),
-            actix_rt::spawn(options::object_counter(&config, &registry).run()),
-            actix_rt::spawn(start.complete_and_keep_service()),
-        ];
-        background.extend(followed(&config, &encryption, &credentials, &watchdog));
+        let mut background = followed(&config, &encryption, &credentials, &watchdog);
+        background.push(actix_rt::spawn(telemetry::upkeep(series.clone())));
+        background.push(actix_rt::spawn(start.complete_and_keep_service()));
+        let counter = options::object_counter(&config, &registry);
+        background.push(actix_rt::spawn(counter.run()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -346,13 +345,14 @@ fn warn(config: &Config, factory: &StorageFactory) {
     }
 }
 
-/// The registry of the planned resources.
+/// The registry of the planned resources, and what users may do.
 fn assemble(
     config: &Config,
     plans: &[StoragePlan],
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
-) -> Registry {
+) -> (Registry, Arc<dyn Authorizer>) {
+    let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
@@ -369,11 +369,13 @@ fn assemble(
             &config.disable_admission_plugins,
         ),
         delete_collection_workers: options::delete_collection_workers(config),
+        rights: Some(Arc::new(ByAuthorizer(Arc::clone(&authorizer)))),
     };
-    Registry::with_parts(root, ttl, collector, versions.collect(), parts)
+    let registry = Registry::with_parts(root, ttl, collector, versions.collect(), parts);
+    (registry, authorizer)
 }
 
-/// The tasks that follow files and the service manager.
+/// The tasks that follow files, the service manager and this thread.
 fn followed(
     config: &Config,
     encryption: &Encryption,
@@ -383,6 +385,7 @@ fn followed(
     let files = encryption::follow(config, encryption).into_iter();
     let all = files.chain([reload::follow(credentials.clone())]);
     all.chain(service_manager::watched(watchdog.clone()))
+        .chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
         .collect()
 }
 

@@ -15,7 +15,8 @@ use super::store::{RegistryStore, StoreOptions};
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
 use crate::admission::lifecycle::Namespaces;
-use crate::admission::{self, Admission, Plugin};
+use crate::admission::rights::Rights;
+use crate::admission::{self, Admission, Plugin, Sources};
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::validation::addresses::Range;
 use crate::storage::{ResourceStorage, Root};
@@ -41,6 +42,8 @@ pub struct ClusterParts {
     pub admission_plugins: Vec<&'static str>,
     /// How many objects of a collection are deleted at a time (RG-12).
     pub delete_collection_workers: usize,
+    /// What users may do, as plugins ask.
+    pub rights: Option<Arc<dyn Rights>>,
 }
 
 /// The served resources. Clones share the same state.
@@ -65,6 +68,7 @@ impl Registry {
             network: None,
             admission_plugins: vec!["NamespaceLifecycle"],
             delete_collection_workers: 1,
+            rights: None,
         };
         Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
@@ -79,6 +83,7 @@ impl Registry {
             network,
             admission_plugins,
             delete_collection_workers,
+            rights,
         }: ClusterParts,
     ) -> Registry {
         let mut options = StoreOptions {
@@ -88,7 +93,7 @@ impl Registry {
             delete_collection_workers,
             ..StoreOptions::default()
         };
-        options.admission = admission(&admission_plugins, &resources, &options);
+        options.admission = admission(&admission_plugins, rights.as_ref(), &resources, &options);
         let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
         let stores: Vec<Arc<RegistryStore>> = stores
@@ -169,6 +174,7 @@ fn store(
 /// Admission by these plugins. What they read of other resources has no admission itself.
 fn admission(
     names: &[&'static str],
+    rights: Option<&Arc<dyn Rights>>,
     resources: &[StoredVersion],
     options: &StoreOptions,
 ) -> Admission {
@@ -185,7 +191,12 @@ fn admission(
         let client = AdmissionClient::new(store(found.clone(), options, None));
         Some(Arc::new(client) as Arc<dyn ResourceClient>)
     };
-    let mut plugins = admission::built(names, namespaces.as_ref(), &clients);
+    let sources = Sources {
+        namespaces: namespaces.as_ref(),
+        clients: &clients,
+        rights,
+    };
+    let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {
         let plugin: Arc<dyn Plugin> = Arc::new(AdminAccess::new(namespaces));
         plugin

@@ -44,6 +44,10 @@ impl BindingStore {
         options: &WriteOptions,
     ) -> Result<Created, Box<Status>> {
         reconcile_namespace(&mut binding, &self.kind, at.namespace)?;
+        let admitting = self
+            .pods
+            .admit_unstored(self, context, at, &mut binding, options);
+        admitting.await?;
         if binding.name() != at.name {
             let why = "name in URL does not match name in Binding object";
             return Err(Box::new(Status::bad_request(why)));
@@ -51,6 +55,9 @@ impl BindingStore {
         let faults = validate_binding(&binding);
         if !faults.is_empty() {
             return Err(Box::new(Status::unknown(aggregate(&faults))));
+        }
+        if at.name.is_empty() {
+            return Err(Box::new(Status::bad_request("Name parameter required.")));
         }
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let preconditions = Preconditions {
@@ -122,9 +129,6 @@ impl Creater for BindingStore {
         options: &'a WriteOptions,
     ) -> Answering<'a, Created> {
         async move {
-            if object.name().is_empty() {
-                return Err(Box::new(Status::bad_request("Name parameter required.")));
-            }
             let name = object.name().to_owned();
             let at = NamespacedName {
                 namespace,

@@ -94,6 +94,7 @@ impl Eviction<'_> {
             if !evictions::needs_no_budget(&pod) {
                 return Ok(Some(pod));
             }
+            self.check(&pod, &self.options.preconditions)?;
             let is_named = self.options.preconditions.resource_version.is_some();
             let as_seen = !is_named && evictions::may_need_a_budget(&pod);
             match self.delete(&pod, as_seen).await {
@@ -194,8 +195,10 @@ impl Eviction<'_> {
         } else {
             return Ok(());
         };
-        let definition = self.store.pods.definition();
-        Err(Box::new(Status::conflict(definition, self.at.name, &why)))
+        // Its kind is named, not its resource.
+        let kind = &self.store.pods.definition().kind;
+        let kind = ResourceDefinition::named("", "v1", kind, kind);
+        Err(Box::new(Status::conflict(&kind, self.at.name, &why)))
     }
 }
 
@@ -247,6 +250,10 @@ impl NamedCreater for EvictionStore {
     ) -> Answering<'a, Created> {
         async move {
             reconcile_namespace(&mut object, &self.kind, at.namespace)?;
+            let admitting = self
+                .pods
+                .admit_unstored(self, context, at, &mut object, options);
+            admitting.await?;
             if object.name() != at.name {
                 let why = "name in URL does not match name in Eviction object";
                 return Err(Box::new(Status::bad_request(why)));

@@ -9,6 +9,8 @@ use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::resource::{Scaling, Subresource};
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
+use crate::registry::namespaced_name::NamespacedName;
+use crate::registry::rest::RestStorage;
 
 /// A write's request, without its content.
 #[derive(Clone, Copy)]
@@ -77,6 +79,33 @@ impl RegistryStore {
         let admission = &self.options.admission;
         admission.admit(&attributes, None).await?;
         admission.validate(&attributes, None).await
+    }
+
+    /// Both stages of a creation that stores nothing at its path, which belongs to this store.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn admit_unstored(
+        &self,
+        path: &dyn RestStorage,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        object: &mut Object,
+        options: &WriteOptions,
+    ) -> Result<(), Box<Status>> {
+        let attributes = Attributes {
+            operation: Operation::Create(options),
+            definition: path.resource(),
+            subresource: path.subresource(),
+            namespace: at.namespace,
+            name: at.name,
+            old_object: None,
+            user: &context.user,
+            warnings: &context.warnings,
+        };
+        let admission = &self.options.admission;
+        admission.admit(&attributes, Some(object)).await?;
+        admission.validate(&attributes, Some(object)).await
     }
 
     fn attributes<'w>(

@@ -64,12 +64,16 @@ impl TokenStore {
         context: &RequestContext,
         at: NamespacedName<'_>,
         mut request: Object,
+        options: &WriteOptions,
     ) -> Result<Created, Box<Status>> {
         reconcile_namespace(&mut request, &self.kind, at.namespace)?;
         if let Some(fill_in) = self.kind.defaults {
             fill_in(&mut request);
         }
         self.own(context, &mut request);
+        let accounts = self.objects.accounts();
+        let admitting = accounts.admit_unstored(self, context, at, &mut request, options);
+        admitting.await?;
         if !request.name().is_empty() && request.name() != at.name {
             let why = "must match the service account name if specified";
             let fault = FieldError::invalid("metadata.name", request.name(), why);
@@ -337,8 +341,8 @@ impl NamedCreater for TokenStore {
         context: &'a RequestContext,
         at: NamespacedName<'a>,
         object: Object,
-        _options: &'a WriteOptions,
+        options: &'a WriteOptions,
     ) -> Answering<'a, Created> {
-        self.issue(context, at, object).boxed()
+        self.issue(context, at, object, options).boxed()
     }
 }

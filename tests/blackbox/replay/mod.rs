@@ -154,6 +154,7 @@ macro_rules! scenarios {
 
 scenarios! {
     admission "admission",
+    admission_nodes "admission-nodes",
     admission_quota "admission-quota",
     binding "binding",
     bodies "bodies",
@@ -184,6 +185,7 @@ scenarios! {
     impersonation "impersonation",
     list_paging "list-paging",
     list_versions "list-versions",
+    malformed "malformed",
     metadata "metadata",
     metadata_members "metadata-members",
     names_of_objects "names",

@@ -1,0 +1,312 @@
+//! Certificates (API-271): who approves or signs a request needs the right for its signer, and
+//! nobody becomes a member of `system:masters` by a request.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::future::{FutureExt, ready};
+use x509_parser::asn1_rs::{Any, FromDer, Tag};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::pem::parse_x509_pem;
+
+use super::rights::{Act, Rights};
+use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use crate::api::field_error::go_quote;
+use crate::api::object::Object;
+
+const GROUP: &str = "certificates.k8s.io";
+const PLURAL: &str = "certificatesigningrequests";
+
+/// The signer of certificates by which users are known.
+const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+const MASTERS: &str = "system:masters";
+
+/// CertificateApproval and CertificateSigning.
+pub(super) struct SignerPermission {
+    name: &'static str,
+    subresource: &'static str,
+    verb: &'static str,
+    rights: Arc<dyn Rights>,
+}
+
+impl SignerPermission {
+    /// CertificateApproval.
+    pub(super) fn of_approval(rights: Arc<dyn Rights>) -> SignerPermission {
+        SignerPermission {
+            name: "CertificateApproval",
+            subresource: "approval",
+            verb: "approve",
+            rights,
+        }
+    }
+
+    /// CertificateSigning.
+    pub(super) fn of_signing(rights: Arc<dyn Rights>) -> SignerPermission {
+        SignerPermission {
+            name: "CertificateSigning",
+            subresource: "status",
+            verb: "sign",
+            rights,
+        }
+    }
+
+    /// The right for the signer, or for all signers of its domain.
+    fn is_permitted(&self, attributes: &Attributes<'_>, signer: &str) -> bool {
+        let domain = signer.split('/').next().unwrap_or_default();
+        let of_domain = format!("{domain}/*");
+        [signer, &of_domain].into_iter().any(|name| {
+            let act = Act {
+                verb: self.verb,
+                group: GROUP,
+                resource: "signers",
+                name,
+            };
+            self.rights.allow(attributes.user, act)
+        })
+    }
+
+    /// Whether the write is one of those that the right is for. Whoever writes a status as it is
+    /// signs nothing.
+    fn is_asked(&self, stored: &Object, object: Option<&Object>) -> bool {
+        let status = |object: &Object| object.0.get("status").cloned();
+        self.verb != "sign" || object.and_then(status) != status(stored)
+    }
+}
+
+impl Plugin for SignerPermission {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        let is_update = matches!(attributes.operation, Operation::Update(_));
+        is_update
+            && attributes.definition.is(GROUP, PLURAL)
+            && attributes.subresource == Some(self.subresource)
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl ValidatingPlugin for SignerPermission {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        let stored = attributes.old_object;
+        let asked = stored.filter(|stored| self.is_asked(stored, object));
+        let signer = asked.map(|stored| stored.text(&["spec", "signerName"]));
+        let refused = signer.filter(|signer| !self.is_permitted(attributes, signer));
+        let answer = refused.map_or(Ok(()), |signer| {
+            let (verb, signer) = (self.verb, go_quote(signer));
+            let why = format!("user not permitted to {verb} requests with signerName {signer}");
+            Err(attributes.forbidden(object, &why))
+        });
+        ready(answer).boxed()
+    }
+}
+
+/// CertificateSubjectRestriction.
+pub(super) struct CertificateSubjectRestriction;
+
+impl Plugin for CertificateSubjectRestriction {
+    fn name(&self) -> &'static str {
+        "CertificateSubjectRestriction"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        attributes.creates(GROUP, PLURAL)
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl ValidatingPlugin for CertificateSubjectRestriction {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        let of_clients = object.filter(|object| object.text(&["spec", "signerName"]) == OF_CLIENTS);
+        let refused = of_clients.and_then(|request| match organizations(request) {
+            Err(why) => Some(format!("failed to parse CSR: {why}")),
+            Ok(groups) => groups
+                .iter()
+                .any(|group| group == MASTERS)
+                .then(|| format!("use of {OF_CLIENTS} signer with {MASTERS} group is not allowed")),
+        });
+        let answer = refused.map_or(Ok(()), |why| Err(attributes.forbidden(object, &why)));
+        ready(answer).boxed()
+    }
+}
+
+/// The organizations of the subject, which become groups.
+fn organizations(request: &Object) -> Result<Vec<String>, String> {
+    let pem = STANDARD.decode(request.text(&["spec", "request"]));
+    let pem = pem.map_err(|error| error.to_string())?;
+    let (_, block) = parse_x509_pem(&pem).map_err(|error| error.to_string())?;
+    let (_, request) =
+        X509CertificationRequest::from_der(&block.contents).map_err(|error| error.to_string())?;
+    let subject = &request.certification_request_info.subject;
+    let values = subject.iter_organization().map(|one| one.attr_value());
+    Ok(values.map(text).collect())
+}
+
+/// The text of a value in any of the forms that Go reads, so that none hides a group.
+fn text(value: &Any<'_>) -> String {
+    match value.tag() {
+        Tag::BmpString => {
+            let units = value.data.chunks_exact(2);
+            let units = units.map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+            let units: Vec<u16> = units.collect();
+            String::from_utf16_lossy(&units)
+        }
+        _ => String::from_utf8_lossy(value.data).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::options::WriteOptions;
+    use crate::api::status::Status;
+    use crate::api::user_info::UserInfo;
+    use crate::api::warnings::Warnings;
+    use crate::kinds::definitions::certificates::certificatesigningrequests;
+
+    /// Who has the name of a right has it: `approve signers a.b/*`.
+    struct ByName;
+
+    impl Rights for ByName {
+        fn allow(&self, user: &UserInfo, act: Act<'_>) -> bool {
+            assert_eq!(act.group, GROUP);
+            user.name == format!("{} {} {}", act.verb, act.resource, act.name)
+        }
+    }
+
+    fn object(value: &Value) -> Object {
+        Object::of(value.as_object().unwrap().clone())
+    }
+
+    fn pem(organization: DnValue) -> String {
+        let mut params = CertificateParams::default();
+        let name = &mut params.distinguished_name;
+        name.push(DnType::OrganizationName, organization);
+        let request = params.serialize_request(&KeyPair::generate().unwrap());
+        STANDARD.encode(request.unwrap().pem().unwrap())
+    }
+
+    async fn asked(
+        plugin: &(impl Plugin + ValidatingPlugin),
+        (user, part): (&str, Option<&str>),
+        stored: Option<&Object>,
+        object: &Object,
+    ) -> Result<(), Box<Status>> {
+        let (definition, options) = (certificatesigningrequests(), WriteOptions::default());
+        let user = UserInfo {
+            name: user.to_owned(),
+            ..UserInfo::default()
+        };
+        let attributes = Attributes {
+            operation: match stored {
+                None => Operation::Create(&options),
+                Some(_) => Operation::Update(&options),
+            },
+            definition: &definition,
+            subresource: part,
+            namespace: None,
+            name: "r",
+            old_object: stored,
+            user: &user,
+            warnings: &Warnings::default(),
+        };
+        assert!(plugin.handles(&attributes));
+        plugin.validate(&attributes, Some(object)).await
+    }
+
+    /// The texts are those that kube-apiserver answers to a user with rights for parts of requests
+    /// and without rights for signers.
+    #[tokio::test]
+    async fn signers_need_a_right_api_271() {
+        let stored = object(&json!({"spec": {"signerName": "a.b/c"}, "status": {}}));
+        let signed = object(&json!({"spec": {"signerName": "a.b/d"}, "status": {"a": 1}}));
+        for (plugin, part, verb) in [
+            (
+                SignerPermission::of_approval(Arc::new(ByName)),
+                "approval",
+                "approve",
+            ),
+            (
+                SignerPermission::of_signing(Arc::new(ByName)),
+                "status",
+                "sign",
+            ),
+        ] {
+            for (user, is_allowed) in [
+                (format!("{verb} signers a.b/c"), true),
+                (format!("{verb} signers a.b/*"), true),
+                (format!("{verb} signers a.b/d"), false),
+                ("bob".to_owned(), false),
+            ] {
+                let user = (user.as_str(), Some(part));
+                let answer = asked(&plugin, user, Some(&stored), &signed).await;
+                assert_eq!(answer.is_ok(), is_allowed, "{user:?}");
+                let Err(refusal) = answer else { continue };
+                let why = format!(
+                    "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: user not \
+                     permitted to {verb} requests with signerName \"a.b/c\""
+                );
+                assert_eq!(refusal.message, why);
+            }
+            let unchanged = asked(&plugin, ("bob", Some(part)), Some(&stored), &stored).await;
+            assert_eq!(unchanged.is_ok(), verb == "sign");
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_becomes_a_master_by_a_request_api_271() {
+        let masters = [
+            DnValue::Utf8String(MASTERS.to_owned()),
+            DnValue::BmpString(MASTERS.try_into().unwrap()),
+            DnValue::TeletexString(MASTERS.try_into().unwrap()),
+            DnValue::PrintableString("system:masters".try_into().unwrap()),
+        ];
+        let request = |signer: &str, name: &DnValue| {
+            object(&json!({"spec": {"signerName": signer, "request": pem(name.clone())}}))
+        };
+        for name in &masters {
+            let request = request(OF_CLIENTS, name);
+            let answer = asked(
+                &CertificateSubjectRestriction,
+                ("bob", None),
+                None,
+                &request,
+            )
+            .await;
+            let why = "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: use of \
+                       kubernetes.io/kube-apiserver-client signer with system:masters group is not \
+                       allowed";
+            assert_eq!(answer.unwrap_err().message, why);
+        }
+        let plain = DnValue::Utf8String("masters".to_owned());
+        for request in [request("a.b/c", &masters[0]), request(OF_CLIENTS, &plain)] {
+            let answer = asked(
+                &CertificateSubjectRestriction,
+                ("bob", None),
+                None,
+                &request,
+            )
+            .await;
+            assert!(answer.is_ok());
+        }
+    }
+}
