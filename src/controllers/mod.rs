@@ -24,6 +24,7 @@ mod metrics;
 mod namespace_controller;
 mod namespaced_resources_deleter;
 mod service_accounts;
+mod system_config_maps;
 mod system_objects;
 mod work_queue;
 
@@ -33,6 +34,7 @@ use leader_elector::LeaderElector;
 use namespace_controller::NamespaceController;
 pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
+pub use system_config_maps::SystemConfigMaps;
 pub use system_objects::{ensure_system_namespaces, ensure_system_priority_classes};
 
 /// Gives every metric of this module its unit and help text.

@@ -81,6 +81,11 @@ impl Credentials {
         self.tls.trust_pem()
     }
 
+    /// The authorities of clients, in PEM.
+    pub(super) fn client_authorities_pem(&self) -> String {
+        self.tls.client_authorities_pem()
+    }
+
     pub(super) fn service_accounts(&self) -> &Arc<ServiceAccountTokens> {
         &self.service_accounts
     }

@@ -134,6 +134,7 @@ impl Daemon {
             actor_system: actor_system.clone(),
             registry: registry.clone(),
             service: service.clone(),
+            config_maps: options::config_maps(&config, &registry, &credentials),
             health: health.clone(),
             at: started,
             patience: config.storage_initialization_timeout.0,

@@ -11,7 +11,7 @@ use actors::watchdog::Watchdog;
 use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
 use crate::config::{Config, ControllerName, SERVICE_ACCOUNT};
-use crate::controllers::{Provisions, Setup};
+use crate::controllers::{Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::storage::factory::Engines;
@@ -99,6 +99,24 @@ pub(super) fn controllers(
         );
     }
     Ok(setup)
+}
+
+/// The ConfigMaps in which others read what this daemon knows.
+pub(super) fn config_maps(
+    config: &Config,
+    registry: &Registry,
+    credentials: &Arc<Credentials>,
+) -> SystemConfigMaps {
+    let knows_accounts = !config.service_account_issuer.0.is_empty()
+        || !config.service_account_key_file.0.is_empty();
+    let credentials = Arc::clone(credentials);
+    let is_given = config.client_ca_file.is_set();
+    let authorities = Box::new(move || match is_given {
+        true => credentials.client_authorities_pem(),
+        // The daemon's own alone is nobody's business.
+        false => String::new(),
+    });
+    SystemConfigMaps::new(registry.clone(), knows_accounts, authorities)
 }
 
 /// The object counts for metrics.

@@ -10,7 +10,9 @@ use super::stores::OpenEngines;
 use super::{encryption, service_manager};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
-use crate::controllers::{ensure_system_namespaces, ensure_system_priority_classes};
+use crate::controllers::{
+    SystemConfigMaps, ensure_system_namespaces, ensure_system_priority_classes,
+};
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
 
@@ -61,6 +63,7 @@ pub(super) struct Start {
     pub(super) registry: Registry,
     /// The Service of the API.
     pub(super) service: KubernetesServiceController,
+    pub(super) config_maps: SystemConfigMaps,
     pub(super) health: Arc<Health>,
     /// When the process started.
     pub(super) at: Instant,
@@ -69,10 +72,10 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Completes the start, and keeps the Service of the API from then on.
+    /// Completes the start, and keeps the Service of the API and the ConfigMaps from then on.
     pub(super) async fn complete_and_keep_service(self) {
         self.complete().await;
-        self.service.run().await;
+        tokio::join!(self.service.run(), self.config_maps.run());
     }
 
     /// Readiness waits for the caches at the start (WC-46) for the system namespaces and
@@ -100,6 +103,9 @@ impl Start {
         }
         if let Err(status) = self.service.keep().await {
             tracing::warn!(%status, "the service of the API is missing; it is tried again");
+        }
+        if let Err(status) = self.config_maps.keep().await {
+            tracing::warn!(%status, "ConfigMaps of kube-system are missing; it is tried again");
         }
         self.health.complete_start();
         service_manager::ready();

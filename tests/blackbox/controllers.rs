@@ -27,8 +27,6 @@ const EXPECTED: &[&str] = &[
     "because it is being terminated",
     "The manifest file is empty, ignoring.",
     "finished without leader elect",
-    // The daemon does not record when tokens of Secrets are used.
-    "kube-apiserver-legacy-service-account-token-tracking",
 ];
 
 /// Lines at error level that a kube-apiserver would not cause. While the namespace ends, a
@@ -205,7 +203,9 @@ async fn run(media_type: &str, arguments: &[&str]) {
     let Some(programs) = Programs::find() else {
         return;
     };
-    let daemon = Daemon::with(arguments).await;
+    // With an issuer tokens are known, and what the controllers want to know of them.
+    let issuer = "--service-account-issuer=https://taffrail.example";
+    let daemon = Daemon::with(&[&[issuer], arguments].concat()).await;
     let client = daemon.client();
     let controllers = programs.start(&daemon.kubeconfig(), media_type, &[]);
     kubelet::node(&client, "n", 1000).await;

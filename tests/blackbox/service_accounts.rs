@@ -1,16 +1,25 @@
 //! Tokens of service accounts: made on request, known as their users, and good as long as what they
 //! name.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
+    RsaKeyPair,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
+use x509_parser::asn1_rs::{Any, FromDer, Tag};
 
 use crate::harness::{Call, Client, Daemon, Kubectl};
 
@@ -20,6 +29,8 @@ const TOKEN: &str = "/api/v1/namespaces/default/serviceaccounts/a/token";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+/// The label of the day on which the token in a Secret was used.
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
 /// A daemon that makes tokens, with the service account `a`.
@@ -211,6 +222,12 @@ async fn requests_for_tokens_are_refused_in_the_words_of_kube_apiserver_api_226(
             400,
             "cannot bind token to object of type apps/v1, Kind=Deployment",
         ),
+        // D-65
+        (
+            json!({"spec": {"audiences": ["a".repeat(16 << 10)]}}),
+            500,
+            "Internal error occurred: failed to generate token: the token would be too long",
+        ),
     ] {
         let told = admin.call(Call::post(TOKEN, &body)).await.expect(code);
         assert_eq!(told["message"], message);
@@ -307,6 +324,9 @@ async fn a_token_in_a_secret_is_good_as_long_as_it_lies_there_api_278() {
     let who = client.call(Call::post(WHO, &json!({}))).await.expect(201);
     let name = &who["status"]["userInfo"]["username"];
     assert_eq!(name, "system:serviceaccount:default:a");
+    let used = admin.call(Call::get(&format!("{SECRETS}/s"))).await;
+    let used = used.expect(200)["metadata"]["labels"][LAST_USED].take();
+    assert_eq!(used.as_str().unwrap().len(), "2026-11-25".len());
     admin
         .call(Call::delete(&format!("{SECRETS}/s")))
         .await
@@ -333,4 +353,151 @@ async fn kubectl_creates_tokens_that_work_api_226() {
         }
         kubectl.fails(&["create", "token", "nobody"]).await;
     }
+}
+
+/// The last part of a key in PKCS #8: the key in the form of its algorithm.
+fn inner(pkcs8: &[u8]) -> &[u8] {
+    let (_, whole) = Any::from_der(pkcs8).unwrap();
+    let mut rest = whole.data;
+    while let Ok((after, part)) = Any::from_der(rest) {
+        if part.tag() == Tag::OctetString {
+            return part.data;
+        }
+        rest = after;
+    }
+    panic!("there is no key in it");
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}
+
+/// Keys of RSA and of curves in the forms that tools write: PKCS #1, SEC 1 and PKCS #8, and public.
+#[tokio::test]
+async fn keys_are_read_in_the_forms_that_tools_write_api_227() {
+    let rsa = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+    let public_rsa = AsDer::<PublicKeyX509Der<'_>>::as_der(rsa.public_key()).unwrap();
+    let rsa = AsDer::<Pkcs8V1Der<'_>>::as_der(&rsa).unwrap();
+    let (algorithm, random) = (&ECDSA_P384_SHA384_FIXED_SIGNING, SystemRandom::new());
+    let curve = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
+    let pair = EcdsaKeyPair::from_pkcs8(algorithm, curve.as_ref()).unwrap();
+    let public_curve = AsDer::<PublicKeyX509Der<'_>>::as_der(pair.public_key()).unwrap();
+    let sec1 = AsDer::<EcPrivateKeyRfc5915Der<'_>>::as_der(&pair.private_key()).unwrap();
+    let (rsa, curve) = (rsa.as_ref(), curve.as_ref());
+    for (private, public, algorithm) in [
+        (
+            pem("RSA PRIVATE KEY", inner(rsa)),
+            public_rsa.as_ref(),
+            "RS256",
+        ),
+        (pem("PRIVATE KEY", rsa), public_rsa.as_ref(), "RS256"),
+        (
+            pem("EC PRIVATE KEY", sec1.as_ref()),
+            public_curve.as_ref(),
+            "ES384",
+        ),
+        (pem("PRIVATE KEY", curve), public_curve.as_ref(), "ES384"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (signing, verifying) = (folder.path().join("key"), folder.path().join("public"));
+        std::fs::write(&signing, &private).unwrap();
+        std::fs::write(&verifying, pem("PUBLIC KEY", public)).unwrap();
+        for file in [&signing, &verifying] {
+            std::fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+        }
+        let signing = format!("--service-account-signing-key-file={}", signing.display());
+        let verifying = format!("--service-account-key-file={}", verifying.display());
+        let daemon = daemon(&[&signing, &verifying]).await;
+        let admin = daemon.client();
+        let token = token(&admin, &json!({})).await;
+        assert_eq!(review(&admin, &token).await["authenticated"], true);
+        let header = URL_SAFE_NO_PAD.decode(token.split('.').next().unwrap());
+        let header: Value = serde_json::from_slice(&header.unwrap()).unwrap();
+        assert_eq!(header["alg"], algorithm);
+        let keys = admin.call(Call::get("/openid/v1/jwks")).await.expect(200);
+        assert_eq!(keys["keys"].as_array().unwrap().len(), 1, "{keys}");
+        assert_eq!(keys["keys"][0]["kid"], header["kid"]);
+        assert!(!daemon.data().join("service-account.key").exists());
+    }
+}
+
+/// API-261: what kube-apiserver answers, before it looks for the account or at the request.
+#[tokio::test]
+async fn no_token_is_made_in_a_namespace_that_ends_api_226() {
+    let daemon = daemon(&[]).await;
+    let admin = daemon.client();
+    make(&admin, "/api/v1/namespaces", "n", &json!({})).await;
+    let accounts = "/api/v1/namespaces/n/serviceaccounts";
+    let kept = json!({"metadata": {"finalizers": ["a.b/c"]}});
+    make(&admin, accounts, "kept", &kept).await;
+    admin
+        .call(Call::delete("/api/v1/namespaces/n"))
+        .await
+        .expect(200);
+    for name in ["kept", "none"] {
+        let path = format!("{accounts}/{name}/token");
+        let asked = json!({"metadata": {"name": "x"}, "spec": {"expirationSeconds": 1}});
+        let refusal = admin.call(Call::post(&path, &asked)).await;
+        let message = format!(
+            "serviceaccounts \"{name}\" is forbidden: unable to create new content in namespace n \
+             because it is being terminated"
+        );
+        let cause = json!({
+            "reason": "NamespaceTerminating", "message": "namespace n is being terminated",
+            "field": "metadata.namespace",
+        });
+        let expected = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": "Forbidden", "code": 403,
+            "details": {"name": name, "kind": "serviceaccounts", "causes": [cause]},
+        });
+        assert_eq!(refusal.expect(403), expected);
+    }
+    let path = "/api/v1/namespaces/absent/serviceaccounts/a/token";
+    let refusal = admin.call(Call::post(path, &json!({}))).await.expect(404);
+    assert_eq!(refusal["message"], "namespaces \"absent\" not found");
+}
+
+/// The ConfigMaps in which others read what the server knows, as kube-apiserver makes them.
+#[tokio::test]
+async fn the_server_tells_of_itself_in_config_maps_api_262() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = folder.path().join("ca.crt");
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+    std::fs::write(&authority, certificate.pem().replace("\r\n", "\n")).unwrap();
+    std::fs::set_permissions(&authority, Permissions::from_mode(0o600)).unwrap();
+    let with_authority = format!("--client-ca-file={}", authority.display());
+    let daemon = daemon(&[&with_authority]).await;
+    let admin = daemon.client();
+    let maps = "/api/v1/namespaces/kube-system/configmaps";
+    let data = async |name: &str| {
+        let answer = admin.call(Call::get(&format!("{maps}/{name}"))).await;
+        (answer.status == 200).then(|| answer.json()["data"].take())
+    };
+    let tracking = "kube-apiserver-legacy-service-account-token-tracking";
+    let since = data(tracking).await.unwrap();
+    assert_eq!(since.as_object().unwrap().len(), 1);
+    assert_eq!(since["since"].as_str().unwrap().len(), "2026-11-25".len());
+    let known = data("extension-apiserver-authentication").await.unwrap();
+    let pem = std::fs::read_to_string(&authority).unwrap();
+    let known = known["client-ca-file"].as_str().unwrap();
+    // The daemon's own authority signs certificates of clients, too.
+    assert!(
+        known.ends_with(&pem) && known.matches("BEGIN").count() == 2,
+        "{known}"
+    );
+
+    let gone = Call::delete(&format!("{maps}/{tracking}"));
+    admin.call(gone).await.expect(200);
+    let patience = Instant::now() + Duration::from_secs(30);
+    while data(tracking).await.as_ref() != Some(&since) {
+        assert!(Instant::now() < patience, "it is not made anew");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let without = Daemon::start().await;
+    let listed = without.client().call(Call::get(maps)).await.expect(200);
+    assert_eq!(listed["items"], json!([]));
 }

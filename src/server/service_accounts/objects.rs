@@ -1,18 +1,21 @@
 //! The objects that tokens name, and whether they are still the same.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::claims::{Claims, LEEWAY, Reference};
-use crate::api::object::Object;
+use crate::api::object::{Object, put};
 use crate::api::status::Status;
+use crate::api::version::Preconditions;
 use crate::clock;
-use crate::registry::{Catalog, NamespacedName, RegistryStore};
+use crate::registry::{Catalog, NamespacedName, RegistryStore, RequestContext};
 use crate::server::auth::Notes;
 
 /// The stores of what tokens name.
@@ -21,6 +24,9 @@ pub struct Objects {
     pods: Option<Arc<RegistryStore>>,
     secrets: Option<Arc<RegistryStore>>,
     nodes: Option<Arc<RegistryStore>>,
+    /// When the use of a token may be noted again, after it could not be. One note is written at a
+    /// time.
+    note_after: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// The reply to tokens whose object is gone.
@@ -28,6 +34,14 @@ const INVALIDATED: &str = "service account token has been invalidated";
 
 /// The label of a Secret whose token counts no more.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+
+/// The label that tells the day on which a token in a Secret was used last.
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+
+/// The time limit for writing that label.
+const TIME: Duration = Duration::from_secs(5);
+/// The pause after it could not be written.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(10);
 
 impl Objects {
     /// The stores of this generation. `None` if service accounts are not served.
@@ -38,6 +52,7 @@ impl Objects {
             pods: find("pods"),
             secrets: find("secrets"),
             nodes: find("nodes"),
+            note_after: tokio::sync::Mutex::default(),
         })
     }
 
@@ -182,9 +197,52 @@ impl Objects {
                  temporarily allow use of this token"
             ));
         }
+        self.note_use(store, at, &found).await;
         let mut listed = known.items(&["secrets"]).iter();
         let is_listed = listed.any(|one| one.get("name").and_then(Value::as_str) == Some(secret));
         Ok(notes_of_legacy(secret, is_listed))
+    }
+}
+
+impl Objects {
+    /// Labels a Secret with the day, once a day. Who asks is known whether that succeeds or not.
+    async fn note_use(&self, store: &RegistryStore, at: NamespacedName<'_>, secret: &Object) {
+        let today = clock::now().strftime("%F").to_string();
+        if secret.text(&["metadata", "labels", LAST_USED]) == today {
+            return;
+        }
+        // Somebody else notes a use. This one is noted by the next request.
+        let Ok(mut note_after) = self.note_after.try_lock() else {
+            return;
+        };
+        let now = Instant::now();
+        if note_after.is_some_and(|after| now < after) {
+            return;
+        }
+        let context = RequestContext::internal("legacy-token-tracking", now + TIME);
+        let preconditions = Preconditions {
+            uid: Some(secret.uid().to_owned()),
+            resource_version: None,
+        };
+        let mut label = |secret: &mut Object| {
+            put(
+                secret,
+                &["metadata", "labels", LAST_USED],
+                today.as_str().into(),
+            );
+            Ok(())
+        };
+        let noting = store.change(&context, at, preconditions, false, &mut label);
+        let why = match tokio::time::timeout(TIME, noting).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(status)) => status.to_string(),
+            Err(_) => format!("not written within {TIME:?}"),
+        };
+        *note_after = Some(now + PAUSE_AFTER_ERROR);
+        tracing::warn!(
+            why,
+            "the day on which a token in a Secret was used is not noted"
+        );
     }
 }
 

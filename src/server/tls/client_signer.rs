@@ -114,7 +114,8 @@ fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     })
 }
 
-fn pem(certificate: &[u8]) -> String {
+/// A certificate in PEM.
+pub(super) fn pem(certificate: &[u8]) -> String {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);
     let lines = text.as_bytes().chunks(64).map(String::from_utf8_lossy);

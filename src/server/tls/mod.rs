@@ -189,6 +189,13 @@ impl Tls {
         Arc::new(roots)
     }
 
+    /// The same in PEM.
+    pub fn client_authorities_pem(&self) -> String {
+        let loaded = self.loaded.lock();
+        let authorities = loaded.client_authorities.iter();
+        authorities.map(|one| client_signer::pem(one)).collect()
+    }
+
     /// The files that an operator may change while the daemon runs.
     pub fn followed(&self) -> Vec<PathBuf> {
         let given = [
