@@ -53,7 +53,7 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
     unbuilt("EventRateLimit", false),
     unbuilt("ExtendedResourceToleration", false),
     usual("DefaultStorageClass"),
-    usual("StorageObjectInUseProtection"),
+    usual(VOLUME_PROTECTION),
     unbuilt("PodGroupProtection", true),
     unbuilt("OwnerReferencesPermissionEnforcement", false),
     usual("PersistentVolumeClaimResize"),
@@ -80,9 +80,12 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
 /// It wants accounts in every namespace.
 pub const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
+/// It wants controllers that take its finalizers away.
+pub const VOLUME_PROTECTION: &str = "StorageObjectInUseProtection";
+
 /// Plugins that wait for what controllers do, so they run only when they are asked for (D-60,
 /// D-63).
-const ON_DEMAND: [&str; 2] = [SERVICE_ACCOUNT, "StorageObjectInUseProtection"];
+const ON_DEMAND: [&str; 2] = [SERVICE_ACCOUNT, VOLUME_PROTECTION];
 
 /// Names of plugins, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

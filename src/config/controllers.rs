@@ -16,6 +16,12 @@ pub enum ControllerName {
     ServiceAccount,
     /// It makes the ConfigMap `kube-root-ca.crt` in each namespace.
     RootCaCertificatePublisher,
+    /// It lets go of deleted claims that no pod uses.
+    PersistentVolumeClaimProtection,
+    /// It lets go of deleted volumes that are not bound.
+    PersistentVolumeProtection,
+    /// It lets go of deleted VolumeAttributesClasses that nothing names.
+    VolumeAttributesClassProtection,
 }
 
 impl ControllerName {
@@ -30,6 +36,15 @@ impl ControllerName {
             "root-ca-certificate-publisher-controller" | "root-ca-cert-publisher" => {
                 Some(ControllerName::RootCaCertificatePublisher)
             }
+            "persistentvolumeclaim-protection-controller" | "pvc-protection" => {
+                Some(ControllerName::PersistentVolumeClaimProtection)
+            }
+            "persistentvolume-protection-controller" | "pv-protection" => {
+                Some(ControllerName::PersistentVolumeProtection)
+            }
+            "volumeattributesclass-protection-controller" => {
+                Some(ControllerName::VolumeAttributesClassProtection)
+            }
             _ => None,
         }
     }
@@ -43,6 +58,13 @@ impl fmt::Display for ControllerName {
             ControllerName::ServiceAccount => "serviceaccount-controller",
             ControllerName::RootCaCertificatePublisher => {
                 "root-ca-certificate-publisher-controller"
+            }
+            ControllerName::PersistentVolumeClaimProtection => {
+                "persistentvolumeclaim-protection-controller"
+            }
+            ControllerName::PersistentVolumeProtection => "persistentvolume-protection-controller",
+            ControllerName::VolumeAttributesClassProtection => {
+                "volumeattributesclass-protection-controller"
             }
         })
     }
@@ -106,7 +128,10 @@ impl FromStr for Controllers {
                 format!(
                     "{name:?} is not in the list of known controllers: namespace-controller, \
                      garbage-collector-controller, serviceaccount-controller, \
-                     root-ca-certificate-publisher-controller"
+                     root-ca-certificate-publisher-controller, \
+                     persistentvolumeclaim-protection-controller, \
+                     persistentvolume-protection-controller, \
+                     volumeattributesclass-protection-controller"
                 )
             })?;
             Ok(match entry.starts_with('-') {

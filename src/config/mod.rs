@@ -20,7 +20,8 @@ mod storage;
 mod values;
 
 pub use admission_plugins::{
-    ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, running_plugins,
+    ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, VOLUME_PROTECTION,
+    running_plugins,
 };
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};

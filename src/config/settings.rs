@@ -383,8 +383,11 @@ settings! {
         /// garbage-collector-controller, which deletes objects without owners; and if the admission
         /// plugin ServiceAccount is enabled, serviceaccount-controller, which gives each namespace
         /// the account default, and root-ca-certificate-publisher-controller, which gives it the
-        /// ConfigMap kube-root-ca.crt. Switch them off where a kube-controller-manager does their
-        /// work: *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
+        /// ConfigMap kube-root-ca.crt; and if StorageObjectInUseProtection is enabled,
+        /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller and
+        /// volumeattributesclass-protection-controller, which let go of what is deleted and not
+        /// used. Switch them off where a kube-controller-manager does their work:
+        /// *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
         /// [default: *]
         controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
 

@@ -26,6 +26,7 @@ mod namespaced_resources_deleter;
 mod service_accounts;
 mod system_config_maps;
 mod system_objects;
+mod volume_protection;
 mod work_queue;
 
 pub use garbage_collector::Caches;
@@ -36,6 +37,8 @@ pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
 pub use system_config_maps::SystemConfigMaps;
 pub use system_objects::{ensure_system_namespaces, ensure_system_priority_classes};
+pub use volume_protection::Protections;
+use volume_protection::VolumeProtectionController;
 
 /// Gives every metric of this module its unit and help text.
 pub fn describe_metrics() {
@@ -80,6 +83,8 @@ pub struct Setup {
     pub collects_garbage: bool,
     /// What pods need to run under accounts, as far as it is made here.
     pub provisions: Provisions,
+    /// Which deleted objects of volumes are let go here.
+    pub protections: Protections,
 }
 
 impl Controllers {
@@ -143,10 +148,23 @@ async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) 
             supervise(name, accounts, stopped.clone()).await;
         }
     };
+    let protection = || {
+        let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
+        let (protections, stopped) = (setup.protections, stopped.clone());
+        let controller = VolumeProtectionController::new(registry, caches, protections, stopped);
+        tokio::spawn(controller.run())
+    };
+    let protecting = async {
+        if !setup.protections.is_empty() {
+            let name = "the controller of the protection of volumes";
+            supervise(name, protection, stopped.clone()).await;
+        }
+    };
     tokio::join!(
         supervise("the namespace controller", namespaces, stopped.clone()),
         collecting,
-        providing
+        providing,
+        protecting
     );
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
-use super::{Controllers, Provisions, Setup, Sharing, ensure_system_namespaces};
+use super::{Controllers, Protections, Provisions, Setup, Sharing, ensure_system_namespaces};
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
@@ -252,6 +252,7 @@ pub(super) fn started(
         empties_namespaces: true,
         collects_garbage: true,
         provisions: Provisions::default(),
+        protections: Protections::default(),
     };
     Controllers::start(setup, sharing)
 }

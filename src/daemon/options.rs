@@ -10,8 +10,8 @@ use actors::watchdog::Watchdog;
 
 use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
-use crate::config::{Config, ControllerName, SERVICE_ACCOUNT};
-use crate::controllers::{Provisions, Setup, SystemConfigMaps};
+use crate::config::{Config, ControllerName, SERVICE_ACCOUNT, VOLUME_PROTECTION};
+use crate::controllers::{Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::storage::factory::Engines;
@@ -89,6 +89,14 @@ pub(super) fn controllers(
                     .then(|| credentials.trust_pem()),
             },
             false => Provisions::default(),
+        },
+        protections: match config.enable_admission_plugins.names(VOLUME_PROTECTION) {
+            true => Protections {
+                claims: runs(ControllerName::PersistentVolumeClaimProtection),
+                volumes: runs(ControllerName::PersistentVolumeProtection),
+                classes: runs(ControllerName::VolumeAttributesClassProtection),
+            },
+            false => Protections::default(),
         },
     };
     if !setup.empties_namespaces || !setup.collects_garbage {

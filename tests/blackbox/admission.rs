@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
-use crate::harness::{Call, Client, Daemon, PROTECTED};
+use crate::harness::{Call, Client, Daemon, HELD, PROTECTED};
 use crate::servers::etcd::Cluster;
 
 const DEFAULT: &str = "/api/v1/namespaces/default";
@@ -128,7 +128,7 @@ async fn a_refused_write_charges_no_quota_api_265() {
 /// API-267, API-268: classes that are marked as the default.
 #[tokio::test]
 async fn default_classes_are_filled_in_api_267_api_268() {
-    let daemon = Daemon::with(&[PROTECTED]).await;
+    let daemon = Daemon::with(&[PROTECTED, HELD]).await;
     let client = daemon.client();
     let marked = |mark: &str, name: &str| json!({"name": name, "annotations": {mark: "true"}});
     let mark = "storageclass.kubernetes.io/is-default-class";
@@ -199,7 +199,70 @@ async fn claims_go_at_once_unless_they_are_protected() {
         client.call(Call::get(&path)).await.status
     };
     assert_eq!(left(&Daemon::start().await).await, 404);
-    assert_eq!(left(&Daemon::with(&[PROTECTED]).await).await, 200);
+    assert_eq!(left(&Daemon::with(&[PROTECTED, HELD]).await).await, 200);
+}
+
+/// What the controllers of a kube-controller-manager do is done by the daemon.
+#[tokio::test]
+async fn what_is_deleted_goes_when_nothing_uses_it_any_more_api_268() {
+    let daemon = Daemon::with(&[PROTECTED]).await;
+    let client = daemon.client();
+    let claims = format!("{DEFAULT}/persistentvolumeclaims");
+    let pods = format!("{DEFAULT}/pods");
+    let volumes = "/api/v1/persistentvolumes";
+    let classes = "/apis/storage.k8s.io/v1/volumeattributesclasses";
+    let status = async |path: &str| client.call(Call::get(path)).await.status.as_u16();
+    let make = async |path: &str, body: &Value| {
+        client.call(Call::post(path, body)).await.expect(201);
+    };
+    let delete = async |path: &str| {
+        client.call(Call::delete(path)).await.expect(200);
+    };
+    for name in ["used", "waiting", "free"] {
+        let spec = json!({"accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}});
+        make(&claims, &json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+    for (claim, node) in [("used", "n"), ("waiting", "")] {
+        let mut body = pod(claim);
+        body["spec"]["nodeName"] = node.into();
+        let source = json!({"claimName": claim});
+        body["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": source}]);
+        make(&pods, &body).await;
+    }
+    for name in ["used", "waiting", "free"] {
+        delete(&format!("{claims}/{name}")).await;
+    }
+    // A pod that is on no node is not started with a claim that is deleted.
+    for name in ["waiting", "free"] {
+        eventually(async || status(&format!("{claims}/{name}")).await == 404).await;
+    }
+    assert_eq!(status(&format!("{claims}/used")).await, 200);
+    delete(&format!("{pods}/used?gracePeriodSeconds=0")).await;
+    eventually(async || status(&format!("{claims}/used")).await == 404).await;
+
+    let class = json!({"metadata": {"name": "gold"}, "driverName": "a.b",
+        "parameters": {"speed": "high"}});
+    make(classes, &class).await;
+    let spec = json!({
+        "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+        "csi": {"driver": "a.b", "volumeHandle": "h"}, "volumeAttributesClassName": "gold",
+    });
+    make(volumes, &json!({"metadata": {"name": "v"}, "spec": spec})).await;
+    let (volume, class) = (format!("{volumes}/v"), format!("{classes}/gold"));
+    let phase = async |phase: &str| {
+        let body = json!({"status": {"phase": phase}});
+        let patch = Call::merge_patch(&format!("{volume}/status"), &body);
+        client.call(patch).await.expect(200);
+    };
+    phase("Bound").await;
+    delete(&class).await;
+    delete(&volume).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!((status(&volume).await, status(&class).await), (200, 200));
+    phase("Released").await;
+    eventually(async || status(&volume).await == 404).await;
+    eventually(async || status(&class).await == 404).await;
 }
 
 /// API-261 to API-269: plugins are switched as in kube-apiserver.

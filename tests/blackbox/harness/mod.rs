@@ -20,6 +20,11 @@ pub use kubectl::{Kubectl, cache};
 /// Claims and volumes get finalizers, as by kube-apiserver (D-63).
 pub const PROTECTED: &str = "--enable-admission-plugins=StorageObjectInUseProtection";
 
+/// Nobody takes the finalizers of volumes away, as beside a kube-apiserver that stands alone.
+pub const HELD: &str = "--controllers=*,-persistentvolumeclaim-protection-controller,\
+                        -persistentvolume-protection-controller,\
+                        -volumeattributesclass-protection-controller";
+
 /// The path of the ConfigMaps in the namespace that always exists.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::scenario::Scenario;
 use crate::encryption::keys::Keys;
-use crate::harness::{Daemon, PROTECTED, Target};
+use crate::harness::{Daemon, HELD, PROTECTED, Target};
 use crate::servers::etcd::Cluster;
 
 const DEVIATIONS: &str = include_str!("../../deviations.md");
@@ -41,11 +41,11 @@ impl Below {
     /// A daemon, and what must outlive it.
     async fn start(self) -> (Daemon, Kept) {
         match self {
-            Below::Embedded => (Daemon::with(&[PROTECTED]).await, Kept::Nothing),
+            Below::Embedded => (Daemon::with(&[PROTECTED, HELD]).await, Kept::Nothing),
             Below::Encrypted => {
                 let keys = Keys::new(&[("'*.*'", &["aesgcm:k=1", "identity"])]);
                 (
-                    Daemon::with(&[PROTECTED, &keys.flag()]).await,
+                    Daemon::with(&[PROTECTED, HELD, &keys.flag()]).await,
                     Kept::Keys(keys),
                 )
             }
@@ -54,7 +54,7 @@ impl Below {
                 let cluster = started.await.unwrap();
                 let servers = format!("--etcd-servers={}", cluster.urls().join(","));
                 (
-                    Daemon::with(&[PROTECTED, &servers]).await,
+                    Daemon::with(&[PROTECTED, HELD, &servers]).await,
                     Kept::Cluster(cluster),
                 )
             }

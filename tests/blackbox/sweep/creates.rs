@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::harness::client::Answer;
-use crate::harness::{Call, Client, Daemon, PROTECTED, Protocol};
+use crate::harness::{Call, Client, Daemon, HELD, PROTECTED, Protocol};
 
 use super::{
     CONNECTIONS, Difference, cases, compared, difference, only_gaps, text, without_random_names,
@@ -50,7 +50,7 @@ async fn differences(daemon: &Daemon, cases: &[Value]) -> Vec<Difference> {
 
 #[tokio::test]
 async fn generated_bodies_of_all_kinds_are_answered_as_by_kube_apiserver() {
-    let daemon = Daemon::with(&[PROTECTED]).await;
+    let daemon = Daemon::with(&[PROTECTED, HELD]).await;
     let cases = cases(CASES);
     assert!(cases.len() > 5000, "{} cases", cases.len());
     only_gaps(&differences(&daemon, &cases).await, GAPS, "sweep.txt");

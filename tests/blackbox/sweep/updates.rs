@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::harness::client::Answer;
-use crate::harness::{Call, Client, Daemon, PROTECTED, Protocol};
+use crate::harness::{Call, Client, Daemon, HELD, PROTECTED, Protocol};
 
 use super::{CONNECTIONS, Difference, cases, compared, difference, only_gaps, remove, text};
 
@@ -185,7 +185,7 @@ async fn differences(client: Client, cases: Vec<&Value>) -> Vec<Difference> {
 
 #[tokio::test]
 async fn generated_updates_of_all_kinds_are_answered_as_by_kube_apiserver() {
-    let daemon = Daemon::with(&[PROTECTED]).await;
+    let daemon = Daemon::with(&[PROTECTED, HELD]).await;
     let cases = cases(CASES);
     assert!(cases.len() > 5000, "{} cases", cases.len());
     let mut kinds: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();

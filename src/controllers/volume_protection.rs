@@ -1,0 +1,347 @@
+//! Lets go of deleted claims, volumes and VolumeAttributesClasses that nothing uses any more
+//! (API-268): it takes away the finalizers that StorageObjectInUseProtection has given them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::Revision;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Caches;
+use crate::api::object::{Object, put};
+use crate::api::options::{ListOptions, WriteOptions};
+use crate::api::selector::Selection;
+use crate::api::status::{Status, StatusReason};
+use crate::registry::{
+    NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource, decoded,
+};
+
+const PODS: &str = "pods";
+const CLAIMS: &str = "persistentvolumeclaims";
+const VOLUMES: &str = "persistentvolumes";
+const CLASSES: &str = "volumeattributesclasses.storage.k8s.io";
+
+/// The time between two looks at the caches.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The wait before failed reads and writes are tried again.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// The time limit for one write.
+const TIME: Duration = Duration::from_secs(30);
+
+/// Which deleted objects are let go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Protections {
+    /// Claims that no pod on a node uses.
+    pub claims: bool,
+    /// Volumes that are not bound.
+    pub volumes: bool,
+    /// Classes that no claim and no volume names.
+    pub classes: bool,
+}
+
+impl Protections {
+    /// Whether none are.
+    pub fn is_empty(self) -> bool {
+        self == Protections::default()
+    }
+}
+
+/// The controller of one daemon.
+pub(super) struct VolumeProtectionController {
+    registry: Registry,
+    caches: Caches,
+    protections: Protections,
+    stopped: watch::Receiver<bool>,
+}
+
+/// The last events of the resources, as the caches have them.
+type Seen = [Option<(u64, Revision)>; 4];
+
+impl VolumeProtectionController {
+    pub(super) fn new(
+        registry: Registry,
+        caches: Caches,
+        protections: Protections,
+        stopped: watch::Receiver<bool>,
+    ) -> VolumeProtectionController {
+        VolumeProtectionController {
+            registry,
+            caches,
+            protections,
+            stopped,
+        }
+    }
+
+    /// Works until it is stopped.
+    pub(super) async fn run(self) {
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+            () = self.follow() => {}
+        }
+    }
+
+    async fn follow(&self) {
+        let mut seen = Seen::default();
+        // Pods matter only while a deleted claim waits for them.
+        let mut waits = true;
+        loop {
+            let mut now = [CLAIMS, VOLUMES, CLASSES, PODS].map(|resource| self.newest(resource));
+            if !waits {
+                now[3] = seen[3];
+            }
+            if now == seen {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            match self.look_after_all().await {
+                Ok(left) => (seen, waits) = (now, left > 0),
+                Err(status) => {
+                    tracing::warn!(%status, "can't let go of deleted volumes, trying again");
+                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+                }
+            }
+        }
+    }
+
+    fn newest(&self, resource: &str) -> Option<(u64, Revision)> {
+        let snapshot = (self.caches)(resource)?.snapshot()?;
+        Some((snapshot.epoch, snapshot.last_event()))
+    }
+
+    /// Lets go of what is not used. Returns how many deleted objects wait.
+    async fn look_after_all(&self) -> Result<usize, Box<Status>> {
+        let Protections {
+            claims,
+            volumes,
+            classes,
+        } = self.protections;
+        let mut left = 0;
+        for (is_on, resource, finalizer) in [
+            (claims, CLAIMS, "kubernetes.io/pvc-protection"),
+            (volumes, VOLUMES, "kubernetes.io/pv-protection"),
+            (classes, CLASSES, "kubernetes.io/vac-protection"),
+        ] {
+            if !is_on {
+                continue;
+            }
+            for deleted in self.deleted(resource, finalizer)? {
+                match self.is_used(resource, &deleted).await? {
+                    true => left += 1,
+                    false => self.let_go(resource, deleted, finalizer).await?,
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// The deleted objects that have a finalizer, as the cache has them.
+    fn deleted(&self, resource: &str, finalizer: &str) -> Result<Vec<Object>, Box<Status>> {
+        let Some((cache, snapshot)) = (self.caches)(resource).and_then(|cache| {
+            let snapshot = cache.snapshot()?;
+            Some((cache, snapshot))
+        }) else {
+            return Ok(Vec::new());
+        };
+        // Most are not deleted, and need not be decoded to be told.
+        let mark = memchr::memmem::Finder::new("\"deletionTimestamp\"");
+        let all = snapshot.range(cache.prefix(), None).flatten();
+        let marked = all.filter(|object| mark.find(object.item_body()).is_some());
+        let mut found = Vec::new();
+        for object in marked {
+            let object = decoded(object)?;
+            if object.is_being_deleted() && object.finalizers().contains(&finalizer) {
+                found.push(object);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn is_used(&self, resource: &str, deleted: &Object) -> Result<bool, Box<Status>> {
+        match resource {
+            CLAIMS => {
+                let uses = |pod: &Object| uses_claim(pod, deleted);
+                self.any(PODS, Some(deleted.namespace()), &uses).await
+            }
+            VOLUMES => Ok(deleted.text(&["status", "phase"]) == "Bound"),
+            _ => {
+                let names = |object: &Object| names_class(object, deleted.name());
+                Ok(
+                    self.any(VOLUMES, None, &names).await?
+                        || self.any(CLAIMS, None, &names).await?,
+                )
+            }
+        }
+    }
+
+    /// Whether there is such an object, by the newest state of the store.
+    async fn any(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        is_such: &(dyn Fn(&Object) -> bool + Sync),
+    ) -> Result<bool, Box<Status>> {
+        let Some(store) = self.registry.current().named(resource) else {
+            return Ok(false);
+        };
+        let (options, everything) = (ListOptions::default(), Arc::new(Selection::default()));
+        let listed = store.list(namespace, &options, everything).await?;
+        for item in &listed.items {
+            if is_such(&decoded(item)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn let_go(
+        &self,
+        resource: &str,
+        mut object: Object,
+        finalizer: &str,
+    ) -> Result<(), Box<Status>> {
+        let Some(store) = self.registry.current().named(resource) else {
+            return Ok(());
+        };
+        let others: Vec<Value> = object
+            .finalizers()
+            .into_iter()
+            .filter(|other| *other != finalizer)
+            .map(Value::from)
+            .collect();
+        put(&mut object, &["metadata", "finalizers"], others.into());
+        let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+        let at = NamespacedName {
+            namespace: Some(&*namespace).filter(|namespace| !namespace.is_empty()),
+            name: &name,
+        };
+        match update(&store, at, object).await {
+            // Somebody else has changed or removed it. The caches will tell.
+            Err(status) if status.reason == StatusReason::CONFLICT || status.code == 404 => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+async fn update(
+    store: &RegistryStore,
+    at: NamespacedName<'_>,
+    object: Object,
+) -> Result<(), Box<Status>> {
+    let context = RequestContext::internal("volume-protection", Instant::now() + TIME);
+    let options = WriteOptions::default();
+    let source = UpdateSource::Replace(object);
+    let updating = store.update(&context, at, None, source, &options);
+    updating.await.map(|_| ())
+}
+
+/// Whether a pod uses a claim. One that is on no node is not started with a deleted claim.
+fn uses_claim(pod: &Object, claim: &Object) -> bool {
+    if pod.text(&["spec", "nodeName"]).is_empty() {
+        return false;
+    }
+    let mut volumes = pod.items(&["spec", "volumes"]).iter();
+    volumes.any(|volume| {
+        let named = volume.pointer("/persistentVolumeClaim/claimName");
+        let is_named = named.and_then(Value::as_str) == Some(claim.name());
+        is_named || !is_shut_down(pod) && is_of_volume(claim, pod, volume)
+    })
+}
+
+/// Whether the kubelet is done with a pod.
+fn is_shut_down(pod: &Object) -> bool {
+    let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]);
+    pod.is_being_deleted() && grace.and_then(Value::as_i64) == Some(0)
+}
+
+/// Whether a claim was made for an ephemeral volume of a pod, which controls it.
+fn is_of_volume(claim: &Object, pod: &Object, volume: &Value) -> bool {
+    let name = volume.get("name").and_then(Value::as_str);
+    let (Some(_), Some(name)) = (volume.get("ephemeral"), name) else {
+        return false;
+    };
+    let mut owners = claim.items(&["metadata", "ownerReferences"]).iter();
+    claim.name() == format!("{}-{name}", pod.name())
+        && owners.any(|owner| {
+            let uid = owner.get("uid").and_then(Value::as_str);
+            uid == Some(pod.uid()) && owner.get("controller") == Some(&Value::Bool(true))
+        })
+}
+
+/// Whether a claim or a volume names a VolumeAttributesClass.
+fn names_class(object: &Object, class: &str) -> bool {
+    [
+        &["spec", "volumeAttributesClassName"][..],
+        &["status", "currentVolumeAttributesClassName"],
+        &[
+            "status",
+            "modifyVolumeStatus",
+            "targetVolumeAttributesClassName",
+        ],
+    ]
+    .into_iter()
+    .any(|path| object.text(path) == class)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> Object {
+        Object::of(value.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn a_pod_on_a_node_uses_its_claims_api_268() {
+        let owner = json!([{"uid": "u", "controller": true}]);
+        let claim = object(&json!({"metadata": {"name": "p-v", "ownerReferences": owner}}));
+        let pod = |node: &str, volume: Value, grace: Value| {
+            object(&json!({
+                "metadata": {"name": "p", "uid": "u", "deletionTimestamp": "t",
+                    "deletionGracePeriodSeconds": grace},
+                "spec": {"nodeName": node, "volumes": [volume]},
+            }))
+        };
+        let named = json!({"name": "x", "persistentVolumeClaim": {"claimName": "p-v"}});
+        let made = json!({"name": "v", "ephemeral": {}});
+        for (pod, is_used) in [
+            (pod("n", named.clone(), json!(30)), true),
+            (pod("n", named.clone(), json!(0)), true),
+            (pod("", named, json!(30)), false),
+            (pod("n", made.clone(), json!(30)), true),
+            (pod("n", made, json!(0)), false),
+            (
+                pod("n", json!({"name": "w", "ephemeral": {}}), json!(30)),
+                false,
+            ),
+            (
+                pod("n", json!({"name": "v", "emptyDir": {}}), json!(30)),
+                false,
+            ),
+        ] {
+            assert_eq!(uses_claim(&pod, &claim), is_used, "{:?}", pod.0);
+        }
+        let foreign = object(&json!({"metadata": {"name": "p-v"}}));
+        let made = json!({"name": "v", "ephemeral": {}});
+        assert!(!uses_claim(&pod("n", made, json!(30)), &foreign));
+    }
+
+    #[test]
+    fn claims_and_volumes_name_classes_api_268() {
+        let of = |value: Value| names_class(&object(&value), "gold");
+        assert!(of(json!({"spec": {"volumeAttributesClassName": "gold"}})));
+        assert!(of(
+            json!({"status": {"currentVolumeAttributesClassName": "gold"}})
+        ));
+        let status = json!({"targetVolumeAttributesClassName": "gold"});
+        assert!(of(json!({"status": {"modifyVolumeStatus": status}})));
+        assert!(!of(
+            json!({"spec": {"volumeAttributesClassName": "silver"}})
+        ));
+    }
+}
