@@ -26,6 +26,7 @@ pub mod patch;
 pub mod percent;
 pub mod protobuf;
 pub mod quantity;
+pub mod request_info;
 pub mod resource;
 pub mod schema;
 pub mod selector;

@@ -23,6 +23,7 @@ const TARGETS: &[Target] = &[
     ("fields_v1", apply::fields_v1, seeds::fields_v1),
     ("field_sets", apply::field_sets, seeds::field_sets),
     ("selectors", requests::selectors, seeds::selectors),
+    ("path", requests::path, seeds::paths),
     ("query", requests::query, seeds::queries),
     ("token", requests::token, seeds::tokens),
     (

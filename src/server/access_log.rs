@@ -10,7 +10,7 @@ use http::StatusCode;
 use parking_lot::Mutex;
 
 use super::filters::in_flight::is_probe;
-use super::request_info::RequestInfo;
+use crate::api::request_info::RequestInfo;
 use crate::config::AccessLogMode;
 
 /// Lines about failures in a second.

@@ -34,7 +34,6 @@ pub mod listener;
 pub mod metrics;
 pub mod negotiation;
 pub mod openapi;
-pub mod request_info;
 pub mod respond;
 pub mod reviews;
 pub mod routes;

@@ -7,7 +7,9 @@ use api::decode::BodyFormat;
 use api::options::{
     DeleteOptions, ListOptions, Query, WriteOptions, WriteVerb, field_manager, request_timeout,
 };
+use api::request_info::RequestInfo;
 use api::selector::Selection;
+use http::Method;
 
 use super::{halves, row};
 
@@ -34,6 +36,46 @@ pub fn selectors(data: &[u8]) {
     if let (Ok(named), None) = (named, name) {
         assert_eq!(named.exact_name(), Some("a"));
     }
+}
+
+/// A byte that chooses the method, and a path. One that is understood means the same when all of it
+/// is escaped, and none of its parts spans several.
+pub fn path(data: &[u8]) {
+    const METHODS: [Method; 6] = [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    let Some((byte, rest)) = data.split_first() else {
+        return;
+    };
+    let Ok(raw) = std::str::from_utf8(rest) else {
+        return;
+    };
+    let method = &METHODS[usize::from(*byte) % METHODS.len()];
+    let is_watch = *byte >= 128;
+    let Ok(info) = RequestInfo::parse(method, raw, is_watch, raw) else {
+        return;
+    };
+    let named = [&info.group, &info.version, &info.namespace, &info.resource];
+    for part in named.into_iter().chain([&info.name, &info.subresource]) {
+        assert!(!part.contains('/'), "{part:?} of {raw:?}");
+    }
+    assert!(info.is_resource || info.resource.is_empty(), "{raw:?}");
+    assert!(!info.is_named || !info.name.is_empty(), "{raw:?}");
+    let escaped: String = info
+        .path
+        .bytes()
+        .map(|byte| match byte {
+            b'/' => "/".to_owned(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    let again = RequestInfo::parse(method, &escaped, is_watch, raw);
+    assert_eq!(again, Ok(info), "{raw:?}");
 }
 
 /// A query string, with the options of all verbs.

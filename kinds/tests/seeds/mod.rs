@@ -174,6 +174,27 @@ fn recorded_queries() -> Vec<String> {
     queries.collect()
 }
 
+/// Paths of all kinds of requests, each with a byte that chooses the method.
+pub fn paths() -> Vec<Vec<u8>> {
+    let all = [
+        "/api/v1/namespaces/default/pods/a/log",
+        "/api/v1/namespaces/default",
+        "/api/v1/namespaces/default/finalize",
+        "/api/v1/watch/namespaces/default/configmaps",
+        "/apis/apps/v1/namespaces/default/deployments/a/scale",
+        "/apis/apps/v1/deployments",
+        "/api/v1/nodes/n/proxy/a/b?c=d",
+        "/api/v1/proxy/nodes/n",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+        "/openapi/v3/apis/apps/v1",
+        "//api//v1//pods/",
+        "/readyz/etcd",
+    ];
+    let numbered = all.iter().enumerate();
+    let of = |(number, path): (usize, &&str)| [&[number as u8], path.as_bytes()].concat();
+    numbered.map(of).collect()
+}
+
 pub fn queries() -> Vec<Vec<u8>> {
     recorded_queries()
         .into_iter()

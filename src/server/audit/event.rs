@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::policy::{Decided, Level, Stage};
+use crate::api::request_info::RequestInfo;
 use crate::api::user_info::{self, UserInfo};
-use crate::server::request_info::RequestInfo;
 
 /// The longest user agent that is recorded, as in kube-apiserver.
 const AGENT_BYTES_MAX: usize = 1024;

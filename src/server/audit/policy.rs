@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::request_info::{RequestInfo, covers};
 use crate::api::user_info::UserInfo;
-use crate::server::request_info::{RequestInfo, covers};
 
 /// How much of a request is recorded.
 #[derive(

@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use super::Audit;
 use super::event::{self, Body, Event, Facts, OBJECT_BYTES_MAX};
 use super::policy::{Level, Stage};
+use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::clock;
 use crate::server::body::{ConnectionFacts, ResponseBody};
-use crate::server::request_info::RequestInfo;
 use crate::server::respond::Answer;
 
 /// The events of one request. It records nothing until the user is known or refused.

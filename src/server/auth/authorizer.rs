@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::api::options::Query;
+use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
-use crate::server::request_info::RequestInfo;
 
 /// A request as authorizers see it. Attributes that the request does not have are empty.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use super::authorizer::{
     Attributes, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule, Rules,
 };
+use crate::api::request_info::covers;
 use crate::api::user_info::{AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED, UserInfo};
-use crate::server::request_info::covers;
 
 /// Lets members of `system:masters` do everything (API-286).
 pub struct PrivilegedGroup;
@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
     use crate::api::options::Query;
-    use crate::server::request_info::RequestInfo;
+    use crate::api::request_info::RequestInfo;
 
     fn decided(
         authorizer: &dyn Authorizer,

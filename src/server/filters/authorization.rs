@@ -40,8 +40,8 @@ mod tests {
 
     use super::*;
     use crate::api::options::Query;
+    use crate::api::request_info::RequestInfo;
     use crate::api::user_info::UserInfo;
-    use crate::server::request_info::RequestInfo;
 
     struct Fixed(Decision, &'static str);
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::api::options::{self, Query};
+use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
-use crate::server::request_info::RequestInfo;
 
 /// The limit for all requests except watches and what may go through the whole store.
 pub const REQUEST: Duration = Duration::from_secs(60);

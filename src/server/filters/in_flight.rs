@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::seats::{Seat, Seats};
+use crate::api::request_info::RequestInfo;
 use crate::server::auth::is_public;
-use crate::server::request_info::RequestInfo;
 use crate::storage::Stats;
 
 /// A list takes a seat for each so many objects.

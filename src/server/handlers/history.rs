@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 
 use super::{Answered, RequestScope};
 use crate::api::options::Query;
+use crate::api::request_info::RequestInfo;
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::status::Status;
 use crate::server::auth::Attributes;
 use crate::server::encoding::Encoding;
 use crate::server::filters::authorization;
-use crate::server::request_info::RequestInfo;
 use crate::server::respond;
 use crate::server::routes::{self, Route, Target};
 use crate::storage::history::{ChangeKind, HistorySpan, ObjectChange, ObjectHistory};

@@ -11,8 +11,8 @@ use metrics::{
 
 use smol_str::SmolStr;
 
+use crate::api::request_info::RequestInfo;
 use crate::api::resource::ResourceDefinition;
-use crate::server::request_info::RequestInfo;
 
 const DEPRECATED: &str = "apiserver_requested_deprecated_apis";
 

@@ -7,10 +7,10 @@ use http::Method;
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
+use crate::api::request_info::RequestInfo;
 use crate::kinds::definitions::core::configmaps;
 use crate::server::auth::Access;
 use crate::server::filters::in_flight::InFlightLimits;
-use crate::server::request_info::RequestInfo;
 use crate::storage::{RunningWatch, WatchStream};
 
 /// Runs the work with a recorder of its own and returns the page.

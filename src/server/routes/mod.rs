@@ -11,7 +11,7 @@ use http::Method;
 
 use super::health::Root;
 use super::large_requests::LARGE_REQUEST_BYTES;
-use super::request_info::RequestInfo;
+use crate::api::request_info::RequestInfo;
 use crate::api::resource::Verb;
 use crate::registry::rest::of_method;
 use crate::registry::{Catalog, NamespacedName, RestStorage};

@@ -9,11 +9,11 @@ use http::request::Parts;
 use tokio::time::Instant;
 
 use super::api_server::ApiServer;
+use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
 use crate::server::audit::Trail;
 use crate::server::auth::Notes;
-use crate::server::request_info::RequestInfo;
 use crate::server::respond::Answer;
 
 /// One request, from its headers to its answer.

@@ -5,11 +5,11 @@ use http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 
+use crate::api::request_info::{RequestInfo, RequestInfoError};
 use crate::api::status::Status;
 use crate::api::truncated::truncated_display;
 use crate::server::body::ConnectionFacts;
 use crate::server::health::Root;
-use crate::server::request_info::{RequestInfo, RequestInfoError};
 use crate::server::respond::{self, Answer};
 use crate::server::routes::Miss;
 

@@ -6,8 +6,8 @@ use http::Method;
 
 use super::*;
 use crate::api::options::Query;
+use crate::api::request_info::RequestInfo;
 use crate::server::auth::Decision;
-use crate::server::request_info::RequestInfo;
 
 /// Allows the requests in the list: verb, group and resource, namespace and name.
 struct Grants(&'static [&'static str]);

@@ -7,7 +7,7 @@
 use http::Method;
 use smol_str::SmolStr;
 
-use crate::api::percent;
+use crate::percent;
 
 /// A request in the terms of authorization and routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
