@@ -84,7 +84,8 @@ pub(super) fn issuer_configuration() -> Path<'static> {
         template: "/.well-known/openid-configuration/".to_owned(),
         id: "getServiceAccountIssuerOpenIDConfiguration".to_owned(),
         tag: "WellKnown".to_owned(),
-        description: "get the OpenID configuration of the issuer of service accounts' tokens",
+        description: "get service account issuer OpenID configuration, also known as the 'OIDC \
+                      discovery doc'",
         answer: Answer::Text,
     };
     of_issuer(of, JSON)
@@ -96,7 +97,8 @@ pub(super) fn issuer_keys() -> Path<'static> {
         template: "/openid/v1/jwks/".to_owned(),
         id: "getServiceAccountIssuerOpenIDKeyset".to_owned(),
         tag: "openid".to_owned(),
-        description: "get the public keys of the issuer of service accounts' tokens",
+        description: "get service account issuer OpenID JSON Web Key Set (contains public token \
+                      verification keys)",
         answer: Answer::Text,
     };
     of_issuer(of, "application/jwk-set+json")

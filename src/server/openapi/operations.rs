@@ -384,7 +384,12 @@ impl<'d> OfStorage<'d> {
             id: format!("{named}{of_part}{list}{everywhere}"),
             tag: self.naming.tag.clone(),
             action: Some(action),
-            description: description(verb, &resource.kind, subresource),
+            description: match verb {
+                Verb::List if self.storage.watcher().is_none() => {
+                    format!("list objects of kind {}", resource.kind)
+                }
+                verb => description(verb, &resource.kind, subresource),
+            },
             parameters: self.parameters(has_name, place, query),
             consumes: self.consumes(verb),
             body: self.body(verb),
