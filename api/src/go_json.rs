@@ -44,6 +44,28 @@ impl Formatter for HtmlSafe {
     }
 }
 
+/// JSON without white space, as Go writes it where it stands within an object. All else stays as it
+/// was written.
+pub fn compacted(json: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len());
+    let (mut is_text, mut is_escaped) = (false, false);
+    for letter in json.chars() {
+        match letter {
+            ' ' | '\t' | '\r' | '\n' if !is_text => continue,
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
+            }
+            letter => {
+                let mut bytes = [0; 4];
+                out.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
+            }
+        }
+        is_text ^= letter == '"' && !is_escaped;
+        is_escaped = letter == '\\' && !is_escaped;
+    }
+    out
+}
+
 /// What a document should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {

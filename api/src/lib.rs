@@ -26,6 +26,7 @@ pub mod patch;
 pub mod percent;
 pub mod protobuf;
 pub mod quantity;
+mod raw_texts;
 pub mod request_info;
 pub mod resource;
 pub mod schema;

@@ -1,5 +1,6 @@
 //! A Kubernetes object as a JSON tree, with access to its metadata.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +8,10 @@ use jiff::Timestamp;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use crate::go_json::write_json;
+use crate::raw_texts::RawTexts;
+use crate::schema::ObjectType;
 
 /// The member of `metadata` that is kept as text.
 const MANAGED_FIELDS: &str = "managedFields";
@@ -17,13 +22,25 @@ const MANAGED_FIELDS: &str = "managedFields";
 /// What the server keeps in `metadata.managedFields` is about half of an object, and most writes
 /// only hand it on. So it is kept as text beside the tree. In the tree `metadata.managedFields` is
 /// what a client has sent, or what admission has changed it to.
+///
+/// Values that Kubernetes keeps as JSON have their texts beside the tree, too, if the tree would be
+/// printed otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(pub Map<String, Value>, Option<Arc<str>>);
+pub struct Object(
+    pub Map<String, Value>,
+    Option<Arc<str>>,
+    Option<Arc<RawTexts>>,
+);
 
 impl Object {
     /// The object with these members.
     pub fn of(members: Map<String, Value>) -> Object {
-        Object(members, None)
+        Object(members, None, None)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with_texts(members: Map<String, Value>, texts: RawTexts) -> Object {
+        Object(members, None, Some(Arc::new(texts)))
     }
 
     /// Reads an object that the server has written. Its managedFields stay text.
@@ -35,6 +52,70 @@ impl Object {
         let object = deserializer.deserialize_map(Members { is_metadata: false })?;
         deserializer.end()?;
         Ok(object)
+    }
+
+    /// Keeps the texts of values that Kubernetes keeps as JSON, of the document that the object was
+    /// read from. Most types have no such values.
+    pub fn keep_texts(&mut self, document: &[u8], of: ObjectType) {
+        let found = of.found().filter(|(schema, id)| schema.has_raw(*id));
+        if let Some(found) = found {
+            let texts = RawTexts::find(document, found, &mut self.0);
+            self.set_texts(texts);
+        }
+    }
+
+    fn set_texts(&mut self, texts: RawTexts) {
+        self.2 = (!texts.is_empty()).then(|| Arc::new(texts));
+    }
+
+    /// Gives values the texts that they have in another object, but for those at some places. A
+    /// value that differs has none.
+    pub(crate) fn take_texts(&mut self, from: &Object, is_left_out: impl Fn(&[String]) -> bool) {
+        if let Some(texts) = &from.2 {
+            self.set_texts(texts.without(is_left_out));
+        }
+    }
+
+    /// The members, with texts in the place of the values that have some: what tells whether such a
+    /// value has changed.
+    pub(crate) fn with_texts_as_values(&self) -> Cow<'_, Object> {
+        let Some(texts) = &self.2 else {
+            return Cow::Borrowed(self);
+        };
+        let mut whole = Value::Object(self.0.clone());
+        texts.replace(&mut Vec::new(), &mut whole);
+        match whole {
+            Value::Object(members) => Cow::Owned(Object::of(members)),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// Writes the value of a member as compact JSON.
+    pub fn write_value(&self, out: &mut Vec<u8>, name: &str, value: &Value) {
+        match &self.2 {
+            None => write_json(out, value),
+            Some(texts) => texts.write(out, &mut vec![name], value),
+        }
+    }
+
+    /// The value at a path as compact JSON.
+    pub fn json_at(&self, path: &[impl AsRef<str>]) -> String {
+        let (value, mut out) = (self.at(path).unwrap_or(&Value::Null), Vec::new());
+        match &self.2 {
+            None => write_json(&mut out, value),
+            Some(texts) => {
+                let mut names = path.iter().map(AsRef::as_ref).collect();
+                texts.write(&mut out, &mut names, value);
+            }
+        }
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// Whether two objects have the same value at a path, with the same texts in it.
+    pub fn is_same_at(&self, other: &Object, path: &[impl AsRef<str>]) -> bool {
+        let has_no_texts = self.2.is_none() && other.2.is_none();
+        let is_same = self.at(path) == other.at(path);
+        is_same && (has_no_texts || self.json_at(path) == other.json_at(path))
     }
 
     /// The whole document, with the managedFields that the server keeps where clients see them.
@@ -208,6 +289,14 @@ pub fn keep(object: &mut Object, stored: &Object, path: &[impl AsRef<str>]) {
     match stored.at(path) {
         Some(value) => put(object, path, value.clone()),
         None => remove(object, path),
+    }
+    if object.2.is_some() || stored.2.is_some() {
+        let nothing = Arc::default();
+        let (own, theirs) = (object.2.as_ref(), stored.2.as_ref());
+        let texts = own
+            .unwrap_or(&nothing)
+            .with(theirs.unwrap_or(&nothing), path);
+        object.set_texts(texts);
     }
 }
 

@@ -57,6 +57,7 @@ mod overrides;
 mod past;
 mod planted_files;
 mod protobuf;
+mod raw_json;
 mod refusals;
 mod removed;
 mod replay;

@@ -111,6 +111,9 @@ pub fn decode_object(
         ))));
     }
     object.set_type(&definition.kind, &own_version);
+    if format == BodyFormat::Json {
+        object.keep_texts(body, definition.object_type);
+    }
     Ok(Decoded { object, faults })
 }
 

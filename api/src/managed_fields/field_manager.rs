@@ -244,7 +244,7 @@ impl FieldManager<'_> {
             added,
             modified,
             removed,
-        } = of.compare(live, new);
+        } = of.compare(&live.with_texts_as_values(), &new.with_texts_as_values());
         let counted = |set: FieldSet| {
             let set = set.difference(&NEVER_OWNED);
             match self.filter {

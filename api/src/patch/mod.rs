@@ -10,6 +10,8 @@ mod patched_text;
 mod paths;
 mod strategic;
 
+use std::cell::OnceCell;
+
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
@@ -119,6 +121,7 @@ impl Patch {
     ) -> Result<Patched, Box<Status>> {
         // Only a patch of managedFields sees them. After others the stored ones count.
         let whole;
+        let texts = object;
         let object = match self.touches("managedFields") && object.managed_fields().is_some() {
             true => {
                 whole = Object::of(whole_of(object));
@@ -130,8 +133,24 @@ impl Patch {
             Patch::Strategic(patch) => return patch.apply(object, definition, validation),
             _ => self.patched(object.0.clone())?,
         };
-        finish(patched, self.faults(), definition, validation)
-            .map_err(|refusal| self.refused(refusal, whole_of(object), definition))
+        let mut patched = finish(patched, self.faults(), definition, validation)
+            .map_err(|refusal| self.refused(refusal, whole_of(object), definition))?;
+        // What it does not reach into keeps its text.
+        let reached = OnceCell::new();
+        patched.object.take_texts(texts, |path| {
+            let reached = reached.get_or_init(|| self.reached(&object.0));
+            reached.is_within(path)
+        });
+        Ok(patched)
+    }
+
+    /// What the patch reaches in a document.
+    fn reached(&self, document: &Map<String, Value>) -> Reached {
+        match self {
+            Patch::Json(operations, _) => Reached::by_operations(operations),
+            Patch::Merge(Value::Object(patch), _) => Reached::by_merge(document, patch),
+            Patch::Merge(..) | Patch::Strategic(_) => Reached::default(),
+        }
     }
 
     /// What a JSON patch or a merge patch makes of a document.
@@ -163,11 +182,7 @@ impl Patch {
         let Refusal::Invalid(why) = refusal else {
             return Box::new(Status::patch_failed());
         };
-        let reached = match self {
-            Patch::Json(operations, _) => Reached::by_operations(operations),
-            Patch::Merge(Value::Object(patch), _) => Reached::by_merge(&whole, patch),
-            Patch::Merge(..) | Patch::Strategic(_) => Reached::default(),
-        };
+        let reached = self.reached(&whole);
         match self.patched(whole) {
             Ok(document) => {
                 let of = definition.object_type;

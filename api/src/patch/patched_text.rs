@@ -58,6 +58,17 @@ impl Reached {
         }
     }
 
+    /// Whether the patch reaches the value that these names lead to, in whatever item of a list.
+    pub(super) fn is_within(&self, names: &[String]) -> bool {
+        let Some((first, rest)) = names.split_first().filter(|_| !self.is_whole) else {
+            return true;
+        };
+        self.parts.iter().any(|(part, below)| {
+            let is_item = part == "-" || part.bytes().all(|byte| byte.is_ascii_digit());
+            part == first && below.is_within(rest) || is_item && below.is_within(names)
+        })
+    }
+
     /// The part at the end of a JSON pointer, which reaches into all on its way.
     fn along(&mut self, pointer: &str) -> &mut Reached {
         pointer.split('/').skip(1).fold(self, |reached, token| {

@@ -13,7 +13,7 @@ use super::wire::{Piece, Reader};
 use super::{ProtobufError, fields, malformed, schema_type};
 use crate::decode::go_time::{Decimals, GoTime};
 use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration};
-use crate::go_json::write_json;
+use crate::go_json::{compacted, write_json};
 use crate::quantity;
 use crate::schema::{
     Field, Message, MessagePart, Scalar, Schema, Shape, Struct, StructId, Type, is_list_message,
@@ -243,7 +243,13 @@ impl<'s, 'o> Decoder<'s, 'o> {
     fn value(&mut self, of: &Type, piece: Piece<'_>, field: &Field) -> Result<bool, ProtobufError> {
         match (&of.shape, piece) {
             (Shape::Scalar(scalar), piece) => return self.scalar(*scalar, piece, field),
-            (Shape::Object, piece) => return self.raw(bytes_of(piece, field)?, field),
+            (Shape::Object, piece) => {
+                let bytes = bytes_of(piece, field)?;
+                return match of.is_raw() {
+                    true => self.text_of_json(bytes, field),
+                    false => self.raw(bytes, field),
+                };
+            }
             (Shape::Any, piece) => return self.any(of, bytes_of(piece, field)?, field),
             (Shape::List(item), piece) => {
                 let mut reader = Reader::new(bytes_of(piece, field)?);
@@ -391,6 +397,18 @@ impl<'s, 'o> Decoder<'s, 'o> {
         }
         self.string(&time.print(decimals));
         Ok(true)
+    }
+
+    /// A document that keeps its text.
+    fn text_of_json(&mut self, bytes: &[u8], field: &Field) -> Result<bool, ProtobufError> {
+        let text = first_bytes(bytes, 1)?.unwrap_or_default();
+        let start = self.out.len();
+        let is_given = self.raw(bytes, field)?;
+        if let (true, Ok(text)) = (is_given, std::str::from_utf8(text)) {
+            self.out.truncate(start);
+            self.out.extend_from_slice(&compacted(text));
+        }
+        Ok(is_given)
     }
 
     /// A document that is wrapped in a message (`fieldsV1`).

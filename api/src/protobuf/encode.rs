@@ -9,10 +9,12 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::raw::RawJson;
 use crate::decode::{go_duration, go_time::GoTime};
+use crate::go_json::compacted;
 use crate::schema::{
     DELIMITED, Message, MessagePart, Scalar, Schema, Shape, StructId, Type, is_list_message,
     push_number, wire_type,
@@ -341,12 +343,25 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
         }
         // A document is the only field of a message.
         let start = self.encoder.out.len();
-        let is_given = RawJson(self.encoder.out).deserialize(value)?;
+        let is_given = match self.of.is_raw() {
+            true => raw_text(value, self.encoder.out)?,
+            false => RawJson(self.encoder.out).deserialize(value)?,
+        };
         if is_given {
             prefix(self.encoder.out, start, 1 << 3 | DELIMITED);
         }
         Ok(is_given)
     }
+}
+
+/// Writes JSON with the text that it has. Says false of null, of which it writes nothing.
+fn raw_text<'de, D: Deserializer<'de>>(value: D, out: &mut Vec<u8>) -> Result<bool, D::Error> {
+    let text = Box::<RawValue>::deserialize(value)?;
+    let is_given = text.get() != "null";
+    if is_given {
+        out.extend_from_slice(&compacted(text.get()));
+    }
+    Ok(is_given)
 }
 
 fn of_another_type<E: Error>(of: &Type) -> E {

@@ -44,6 +44,8 @@ pub struct Struct {
     /// The places of those lists whose items may lack what tells them apart, or that have such
     /// lists below.
     pub(super) to_keyless: Vec<usize>,
+    /// The places of those that are kept as JSON, or have such fields below.
+    pub(super) to_raw: Vec<usize>,
     /// Its form in protobuf.
     pub(super) message: LazyMessage,
 }
@@ -103,6 +105,11 @@ pub struct Type {
 }
 
 impl Type {
+    /// Whether it is kept as JSON, with its text.
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self.shape, Shape::Object) && self.go_name == "runtime.RawExtension"
+    }
+
     /// Whether an object here has the type of what it is in: a schema in a schema.
     pub fn may_be_owner(&self) -> bool {
         matches!(
@@ -269,6 +276,11 @@ impl Schema {
         self.structs.get(id.0)
     }
 
+    /// Whether a struct has values that are kept as JSON, with their texts.
+    pub(crate) fn has_raw(&self, id: StructId) -> bool {
+        self.get(id).is_some_and(|of| !of.to_raw.is_empty())
+    }
+
     /// The struct of a kind of this apiVersion. Those of `meta.v1` (options, Status) are in each.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<StructId> {
         let found = self.object_kind(api_version, kind);
@@ -348,6 +360,13 @@ impl Struct {
     pub(crate) fn to_keyless(&self) -> impl Iterator<Item = &Field> {
         let places = self.to_keyless.iter();
         places.filter_map(|place| self.fields.get(*place))
+    }
+
+    /// The field with this name in JSON, if it is kept as JSON or has such fields below.
+    pub(crate) fn field_to_raw(&self, name: &str) -> Option<&Field> {
+        let place = self.place(name)?;
+        let leads = self.to_raw.contains(&place);
+        self.fields.get(place).filter(|_| leads)
     }
 
     /// The fields in order of their names.

@@ -203,6 +203,7 @@ impl Resolver<'_, '_> {
         Ok(Struct {
             to_empties: Vec::new(),
             to_keyless: Vec::new(),
+            to_raw: Vec::new(),
             package: text.package.to_owned(),
             name: text.name.to_owned(),
             kind: self.kind(text),

@@ -6,9 +6,13 @@ use super::model::{Field, ListType, Shape, Struct, StructId, Type};
 pub(super) fn find_reachable(structs: &mut [Struct]) {
     let to_empties = reachable(structs, |field| field.tells_empty());
     let to_keyless = reachable(structs, |field| may_lack_keys(field, structs));
+    let to_raw = reachable(structs, |field| has_raw(&field.of));
     for (of, (to_empties, to_keyless)) in structs.iter_mut().zip(to_empties.zip(to_keyless)) {
         of.to_empties = to_empties;
         of.to_keyless = to_keyless;
+    }
+    for (of, to_raw) in structs.iter_mut().zip(to_raw) {
+        of.to_raw = to_raw;
     }
 }
 
@@ -61,6 +65,14 @@ fn may_lack_keys(field: &Field, structs: &[Struct]) -> bool {
         key.is_none_or(|key| key.value_if_absent().is_none())
     };
     !keys.is_empty() && keys.iter().all(is_optional)
+}
+
+/// Whether the value is kept as JSON, or that of items or of a map is.
+fn has_raw(of: &Type) -> bool {
+    match &of.shape {
+        Shape::List(item) | Shape::Map(item) => has_raw(item),
+        _ => of.is_raw(),
+    }
 }
 
 /// The struct of a field, of the items of its lists, or of the values of its maps.

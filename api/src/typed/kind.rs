@@ -16,6 +16,8 @@ pub(super) enum Kind<'s> {
     Map { of: &'s Type, is_atomic: bool },
     /// A map of anything.
     Object { is_atomic: bool },
+    /// Anything, as one value.
+    Raw,
     /// A list whose items have this type.
     List { of: &'s Type, items: Items<'s> },
     /// Whatever the value is: a single value, a granular map, or an atomic list.
@@ -104,6 +106,7 @@ impl<'s> Kind<'s> {
                 Some(of) => Kind::of_struct(of, is_atomic),
                 None => Kind::Deduced,
             },
+            Shape::Object if of.is_raw() && is_atomic.is_none() => Kind::Raw,
             // Kubernetes knows nothing of what is in it.
             Shape::Object => Kind::Object {
                 is_atomic: is_atomic.unwrap_or(true),
@@ -121,7 +124,7 @@ impl<'s> Kind<'s> {
                 None => of.is_open.then_some(Kind::Deduced),
             },
             Kind::Map { of, .. } => Some(Kind::of_type(schema, of)),
-            Kind::Object { .. } | Kind::Deduced => Some(Kind::Deduced),
+            Kind::Object { .. } | Kind::Raw | Kind::Deduced => Some(Kind::Deduced),
             Kind::Scalar(_) | Kind::List { .. } => None,
         }
     }
@@ -149,6 +152,14 @@ impl<'s> Kind<'s> {
             Kind::List { of, items } => Form::List {
                 of: Some(of),
                 items: *items,
+            },
+            Kind::Raw => match value {
+                Some(Value::Array(_)) => Form::List {
+                    of: None,
+                    items: Items::Atomic,
+                },
+                Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Form::Scalar,
+                None | Some(Value::Null | Value::Object(_)) => Form::Map { is_atomic: true },
             },
             Kind::Deduced => match value {
                 None | Some(Value::Null | Value::Object(_)) => Form::Map { is_atomic: false },

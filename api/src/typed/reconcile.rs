@@ -56,5 +56,6 @@ fn is_atomic(kind: Kind<'_>) -> bool {
         | Kind::Object { is_atomic } => is_atomic,
         Kind::List { items, .. } => matches!(items, Items::Atomic),
         Kind::Scalar(_) | Kind::Deduced => false,
+        Kind::Raw => true,
     }
 }

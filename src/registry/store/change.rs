@@ -9,7 +9,7 @@ use super::RegistryStore;
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
-use crate::registry::errors::{FailedOperation, decoded};
+use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Current, Preconditions, UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision,
@@ -76,7 +76,7 @@ impl UpdateFunction for Changing<'_> {
                     "an update that creates nothing has no object",
                 ))
             })?;
-            let mut object = decoded(&stored)?;
+            let mut object = self.store.decoded(&stored)?;
             (self.change)(&mut object)?;
             self.store.hub().canonicalize(&mut object);
             Ok(WriteDecision::Write(Updated {

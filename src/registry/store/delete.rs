@@ -343,7 +343,11 @@ impl UpdateFunction for Mark<'_> {
                 let (definition, name) = (self.deleting.store.definition(), self.deleting.name);
                 return Err(Box::new(Status::not_found(definition, name)));
             };
-            match self.deleting.verdict(&decoded(&cached)?).await? {
+            match self
+                .deleting
+                .verdict(&self.deleting.store.decoded(&cached)?)
+                .await?
+            {
                 DeletionVerdict::Mark {
                     object,
                     then_remove,

@@ -180,6 +180,12 @@ impl RegistryStore {
         Cow::Owned(object)
     }
 
+    /// A stored object that is changed and stored again, in the version of the hub.
+    fn decoded(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
+        let object = self.codec.object_of(cached);
+        object.map_err(|error| Box::new(Status::internal(error)))
+    }
+
     fn is_hub(&self) -> bool {
         Arc::ptr_eq(self.definition(), self.hub())
     }

@@ -19,7 +19,7 @@ use crate::api::status::Status;
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::is_released;
-use crate::registry::errors::{FailedOperation, decoded};
+use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::registry::strategy::fill_in;
@@ -225,7 +225,7 @@ impl UpdateFunction for Updating<'_> {
             let mut object = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
-                    let stored = decoded(&cached)?;
+                    let stored = self.store.decoded(&cached)?;
                     let object = self.change(&cached, &stored).await?;
                     if is_released(&self.store.strategy, &object, &stored) {
                         settle(self.allocated.take(), false).await;

@@ -200,7 +200,7 @@ impl Strategy {
                 paths
             }
         };
-        paths.iter().any(|path| object.at(path) != stored.at(path))
+        paths.iter().any(|path| !object.is_same_at(stored, path))
     }
 
     fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Box<Status>> {

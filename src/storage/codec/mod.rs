@@ -95,7 +95,8 @@ impl Codec {
         match &self.form {
             None => object.stored_form(),
             // A cached object was decoded before, so decoding succeeds.
-            Some(form) => object_of(object)
+            Some(form) => self
+                .object_of(object)
                 .map_or_else(|_| Vec::new(), |tree| form.encode(&tree, &self.definition)),
         }
     }
@@ -210,6 +211,7 @@ impl Codec {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
         let mut object = Object::of(recognise::recognise(value, media_type)?);
+        object.keep_texts(value, self.definition.object_type);
         let found = TypeName {
             kind: object.kind().to_owned(),
             api_version: object.api_version().to_owned(),
@@ -236,6 +238,17 @@ impl Codec {
         self.definition.conversion.is_type_only()
             && found.kind == self.definition.kind
             && group == self.definition.group
+    }
+
+    /// A cached object as a tree, including its `resourceVersion`, with what it is written anew of.
+    ///
+    /// # Errors
+    /// As [`object_of`].
+    pub fn object_of(&self, cached: &CachedObject) -> Result<Object, DecodeError> {
+        let wire = cached.wire();
+        let mut object = read(cached, &wire)?;
+        object.keep_texts(&wire, self.definition.object_type);
+        Ok(object)
     }
 
     /// The attributes and offsets of stored bytes. `None` when they are not canonical.
@@ -341,12 +354,17 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
     }
 }
 
-/// A cached object as a tree, including its `resourceVersion`.
+/// A cached object as a tree to look at, including its `resourceVersion`. What is written again is
+/// read by [`Codec::object_of`].
 ///
 /// # Errors
 /// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
 pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
-    Object::read(&cached.wire()).map_err(|error| DecodeError {
+    read(cached, &cached.wire())
+}
+
+fn read(cached: &CachedObject, wire: &[u8]) -> Result<Object, DecodeError> {
+    Object::read(wire).map_err(|error| DecodeError {
         key: Key::new(cached.key()).to_string(),
         revision: cached.revision,
         reason: error.to_string(),
@@ -399,7 +417,9 @@ fn write_object(bytes: &mut Vec<u8>, object: &Object) {
     for (name, value) in &object.0 {
         if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
             bytes.push(b',');
-            write_member(bytes, name, value);
+            write_json(bytes, name);
+            bytes.push(b':');
+            object.write_value(bytes, name, value);
         }
     }
     bytes.push(b'}');

@@ -29,7 +29,7 @@ pub fn validate_resourceclaim(object: &Object) -> Faults {
 pub fn validate_resourceclaim_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
-    if spec.value() != Field::of(stored, "spec").value() {
+    if !object.is_same_at(stored, &["spec"]) {
         let type_name = "resource.v1.ResourceClaimSpec";
         faults.push(invalid_struct(&spec, type_name, "field is immutable"));
     }
@@ -49,7 +49,7 @@ pub fn validate_resourceclaimtemplate(object: &Object) -> Faults {
 pub fn validate_resourceclaimtemplate_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = validate_resourceclaimtemplate(object);
     let spec = Field::of(object, "spec");
-    if spec.value() != Field::of(stored, "spec").value() {
+    if !object.is_same_at(stored, &["spec"]) {
         let type_name = "resource.v1.ResourceClaimTemplateSpec";
         faults.push(invalid_struct(&spec, type_name, "field is immutable"));
     }

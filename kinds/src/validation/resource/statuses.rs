@@ -32,7 +32,7 @@ pub fn validate_resourceclaim_status_update(object: &Object, stored: &Object) ->
     let before = Field::of(stored, "status");
     let before = before.member("allocation");
     if allocation.is_set() && before.is_set() {
-        if allocation.value() != before.value() {
+        if !object.is_same_at(stored, &["status", "allocation"]) {
             let type_name = "resource.v1.AllocationResult";
             faults.push(invalid_struct(&allocation, type_name, "field is immutable"));
         }

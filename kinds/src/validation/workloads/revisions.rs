@@ -5,8 +5,7 @@ use api::field_error::FieldError;
 use api::object::Object;
 
 use crate::validation::Faults;
-use crate::validation::counts::{IMMUTABLE, is_same, validate_nonnegative};
-use crate::validation::internal::any_json;
+use crate::validation::counts::{IMMUTABLE, validate_nonnegative};
 
 /// The faults of a ControllerRevision.
 pub fn validate_controllerrevision(object: &Object) -> Faults {
@@ -27,9 +26,8 @@ pub fn validate_controllerrevision(object: &Object) -> Faults {
 pub fn validate_controllerrevision_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = Faults::new();
     validate_nonnegative(&Field::of(object, "revision"), &mut faults);
-    let (data, old) = (Field::of(object, "data"), Field::of(stored, "data"));
-    if !is_same(data.value(), old.value()) {
-        let shown = any_json(data.value());
+    if !object.is_same_at(stored, &["data"]) {
+        let (data, shown) = (Field::of(object, "data"), object.json_at(&["data"]));
         faults.push(FieldError::invalid_document(data.path(), &shown, IMMUTABLE));
     }
     faults
