@@ -18,9 +18,6 @@ pub use apply::Application;
 pub use entry::adopt;
 pub use field_manager::FieldManager;
 pub use times::keep_times;
-pub use updater::{
-    Applied, Conflict, Managers, NoSuchVersion, UpdateError, Updater, VersionedSet, Versions,
-};
 
 #[cfg(test)]
 mod updater_tests;

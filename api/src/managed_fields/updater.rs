@@ -1,4 +1,4 @@
-//! How ownership changes with a write (API-172, API-173, API-185). Pure.
+//! How ownership changes with an apply (API-172, API-173). Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -83,46 +83,6 @@ pub struct Updater<'u> {
 }
 
 impl Updater<'_> {
-    /// What each manager owns after a write that was no apply (API-185). `live` is the object
-    /// before it, or what Kubernetes prints of an empty object if there was none. Both objects are
-    /// of this version.
-    ///
-    /// # Errors
-    /// There is no such version.
-    pub fn update(
-        &self,
-        live: &Object,
-        new: &Object,
-        api_version: &str,
-        managers: Managers,
-        manager: &str,
-    ) -> Result<Managers, UpdateError> {
-        let mut managers = self.reconciled(managers);
-        let change = Change {
-            live,
-            new,
-            api_version,
-            by: manager,
-        };
-        let compared = self.take_from_others(&change, &mut managers, true)?;
-        let before = managers.remove(manager).map(|before| before.set);
-        let before = before.unwrap_or_default();
-        let mut set = match compared.removed.is_empty() {
-            true => before,
-            false => before.difference(&compared.removed),
-        };
-        set.add(&compared.modified);
-        set.add(&compared.added);
-        let set = match self.versions.filter(api_version) {
-            Some(filter) => filter.of(&set),
-            None => set,
-        };
-        if !set.is_empty() {
-            managers.insert(manager.to_owned(), versioned(set, api_version, false));
-        }
-        Ok(managers)
-    }
-
     /// Applies an object (API-172). Both objects are of this version and have its type; what is
     /// applied has no duplicates.
     ///
@@ -183,7 +143,7 @@ impl Updater<'_> {
         change: &Change<'_>,
         managers: &mut Managers,
         force: bool,
-    ) -> Result<Comparison, UpdateError> {
+    ) -> Result<(), UpdateError> {
         let compared = self.compared(change, change.api_version)?;
         let counting = match self.versions.filter(change.api_version) {
             Some(filter) => Cow::Owned(compared.map(|set| filter.of(set))),
@@ -232,8 +192,7 @@ impl Updater<'_> {
             }
         }
         managers.retain(|_, owned| !owned.set.is_empty());
-        drop(counting);
-        Ok(compared)
+        Ok(())
     }
 
     /// How the objects differ in a version.

@@ -1,32 +1,19 @@
 //! Objects that several managers apply and update in random order, and FieldsV1 of any form.
 //! What must hold whatever the objects are (API-172, API-173, API-182, API-185).
 
+use std::sync::OnceLock;
+
 use api::decode::{BodyFormat, decode_object};
-use api::field_set::{FieldPath, FieldSet, Filter};
-use api::managed_fields::{Managers, NoSuchVersion, UpdateError, Updater, Versions};
+use api::field_set::{FieldPath, FieldSet};
+use api::managed_fields::{Application, FieldManager};
 use api::object::Object;
 use api::resource::ResourceDefinition;
 use api::typed::ValueType;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::bodies::finished;
 use super::typed::{Choices, body};
-
-struct OneVersion<'r>(&'r ResourceDefinition);
-
-impl Versions for OneVersion<'_> {
-    fn value_type(&self, _: &str) -> Option<ValueType<'_>> {
-        Some(ValueType::of_objects(self.0.object_type))
-    }
-
-    fn convert(&self, _: &Object, _: &str) -> Result<Object, NoSuchVersion> {
-        Err(NoSuchVersion)
-    }
-
-    fn filter(&self, _: &str) -> Option<&Filter> {
-        None
-    }
-}
 
 /// What is read of a random body. `None` if it is refused.
 fn object(row: &ResourceDefinition, choices: &mut Choices<'_>) -> Option<Object> {
@@ -171,54 +158,72 @@ fn check_creator(row: &ResourceDefinition, of: ValueType<'_>, new: &Object, othe
 }
 
 fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut Choices<'_>) {
-    let versions = OneVersion(row);
-    let updater = Updater {
-        versions: &versions,
+    let empty = OnceLock::new();
+    let writer = FieldManager {
+        definition: row,
+        versions: &[],
+        subresource: "",
+        filter: None,
+        now: Timestamp::UNIX_EPOCH,
+        empty: &empty,
     };
     let of = ValueType::of_objects(row.object_type);
-    let version = row.api_version();
-    let mut live = Object::default();
-    let mut managers = Managers::new();
+    let mut live: Option<Object> = None;
     for _ in 0..6 {
         let manager = ["a", "b", "c"][choices.of(3)];
-        let object = match choices.of(3) {
+        let mut object = match choices.of(3) {
             2 => part_of(objects[choices.of(2)], choices),
             at => objects[at].clone(),
         };
+        object.set_type(&row.kind, &row.api_version());
+        object.set_managed_fields(None);
+        // An atomic part has all that is printed of it.
+        row.canonicalize(&mut object);
+        object = Object::of(without_nulls(object.0));
         if choices.of(2) == 0 {
-            managers = updater
-                .update(&live, &object, &version, managers, manager)
-                .unwrap();
-            live = object;
+            writer.update(live.as_ref(), &mut object, manager);
+            live = Some(object);
             continue;
         }
         if of.validate(&object, false).is_err() {
             continue;
         }
-        let by = (manager, choices.of(2) == 0);
-        let applied = match updater.apply(&live, &object, &version, managers.clone(), by) {
+        let apply = |live: Option<&Object>, manager, force| {
+            let application = Application {
+                object: &object,
+                manager,
+                force,
+            };
+            writer.apply(live, application, |_| {})
+        };
+        let force = choices.of(2) == 0;
+        let applied = match apply(live.as_ref(), manager, force) {
             Ok(applied) => applied,
-            Err(UpdateError::Conflicts(conflicts)) => {
-                assert!(!by.1 && conflicts.iter().all(|found| found.manager != manager));
+            Err(refusal) => {
+                assert!(!force && refusal.code == 409, "{refusal:?}");
                 continue;
             }
-            Err(UpdateError::NoSuchVersion(_)) => panic!("there is one version"),
         };
-        live = applied.object.unwrap_or(live);
-        managers = applied.managers;
-        let by = (manager, false);
         // What was emptied may go and come back as empty. Then nothing changes any more.
-        let again = updater.apply(&live, &object, &version, managers, by);
+        let again = apply(Some(&applied), manager, false);
         let again = again.expect("no conflict with what was applied");
-        live = again.object.unwrap_or(live);
-        managers = again.managers;
-        let again = updater.apply(&live, &object, &version, managers.clone(), by);
-        let again = again.expect("no conflict with what was applied");
-        assert_eq!((again.object, &again.managers), (None, &managers));
-        // Somebody else may want the same.
-        let same = updater.apply(&live, &object, &version, managers.clone(), ("d", false));
-        assert!(same.is_ok_and(|same| same.object.is_none()));
-        assert!(managers.values().all(|owned| !owned.set.is_empty()));
+        let same = apply(Some(&again), manager, false);
+        assert_eq!(same.expect("no conflict with what was applied"), again);
+        // Somebody else may want all that is shown.
+        let mut shown = again.clone();
+        shown.set_managed_fields(None);
+        if of.validate(&shown, false).is_ok() {
+            let application = Application {
+                object: &shown,
+                manager: "d",
+                force: false,
+            };
+            let same = writer.apply(Some(&again), application, |_| {});
+            let mut same = same.expect("no conflict with what is shown");
+            same.set_managed_fields(again.managed_fields().cloned());
+            assert_eq!(same, again);
+        }
+        live = Some(again);
     }
 }
 
