@@ -14,7 +14,7 @@ use super::updater::{
 use crate::decode::from_unstructured;
 use crate::field_set::Filter;
 use crate::object::{Object, whole_seconds};
-use crate::resource::convert;
+use crate::resource::converted;
 use crate::schema::Empty;
 use crate::status::Status;
 use crate::typed::ValueType;
@@ -207,10 +207,7 @@ impl Versions for FieldManager<'_> {
     fn convert(&self, object: &Object, api_version: &str) -> Result<Object, NoSuchVersion> {
         let to = self.version(api_version).ok_or(NoSuchVersion)?;
         let from = self.version(object.api_version()).ok_or(NoSuchVersion)?;
-        let mut object = object.clone();
-        convert(&mut object, from, to);
-        to.canonicalize_with(&mut object, Empty::Printed);
-        Ok(object)
+        Ok(converted(object, from, to, Empty::Printed))
     }
 
     fn filter(&self, _api_version: &str) -> Option<&Filter> {

@@ -12,7 +12,7 @@ use super::entry::{
 };
 use crate::field_set::{FieldPath, FieldSet, Filter};
 use crate::object::{Object, whole_seconds};
-use crate::resource::{ResourceDefinition, convert};
+use crate::resource::{ResourceDefinition, converted};
 use crate::schema::Empty;
 use crate::typed::{Comparison, ValueType};
 
@@ -61,19 +61,19 @@ impl FieldManager<'_> {
     /// into the form that objects have until they are stored ([`Empty::Told`]). Both have the
     /// version of the request and are filled in. A client's own managedFields count at the main
     /// endpoint if they can be read (API-188). Nothing here fails: an object whose fields can't be
-    /// told has none (API-190).
-    pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) {
+    /// told has none (API-190). Whether the object has empty lists and maps leaves.
+    pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) -> bool {
         let sent = new.metadata_mut().remove("managedFields");
         new.set_managed_fields(None);
         let has_empty = self.definition.canonicalize_with(new, Empty::Told);
         if !ValueType::of_objects(self.definition.object_type).has_keys(new) {
-            return;
+            return has_empty;
         }
         let stored = live.and_then(|live| kept_entries(live).ok());
         let entries = self.entries_of_write(sent, stored.unwrap_or_default());
         if entries.is_empty() && live.is_some() {
             // Who is not tracked any more stays so (API-186).
-            return;
+            return has_empty;
         }
         // What is not printed is not owned.
         let printed = has_empty.then(|| {
@@ -84,6 +84,7 @@ impl FieldManager<'_> {
         });
         let entries = self.updated(entries, live, printed.as_ref().unwrap_or(new), manager);
         new.set_managed_fields(entries.ok().and_then(write_entries));
+        has_empty
     }
 
     /// The entries that a write begins with: those that the client sent, else the stored ones.
@@ -231,10 +232,7 @@ impl FieldManager<'_> {
 
     /// An object of the request's version in another version.
     fn in_version(&self, object: &Object, definition: &ResourceDefinition) -> Object {
-        let mut object = object.clone();
-        convert(&mut object, self.definition, definition);
-        definition.canonicalize_with(&mut object, Empty::Printed);
-        object
+        converted(object, self.definition, definition, Empty::Printed)
     }
 
     /// What differs between two objects of a version, without what nobody can own here.

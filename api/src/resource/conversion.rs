@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::ResourceDefinition;
 use crate::object::Object;
+use crate::schema::Empty;
 
 /// How objects are converted between a version and the other versions of its stored resource.
 /// Versions are converted through a common form, the hub: one version is converted into it, and it
@@ -70,4 +71,18 @@ pub fn convert(object: &mut Object, from: &ResourceDefinition, to: &ResourceDefi
     from.conversion.to_hub(object);
     to.conversion.from_hub(object);
     object.set_type(&to.kind, &to.api_version());
+}
+
+/// An object of a version in another version, in the canonical form in which these empty lists and
+/// maps stay.
+pub fn converted(
+    object: &Object,
+    from: &ResourceDefinition,
+    to: &ResourceDefinition,
+    empty: Empty,
+) -> Object {
+    let mut object = object.clone();
+    convert(&mut object, from, to);
+    to.canonicalize_with(&mut object, empty);
+    object
 }

@@ -17,7 +17,7 @@ use crate::object::Object;
 use crate::schema::{self, Empty, ObjectType};
 
 pub use columns::{Cell, Column};
-pub use conversion::{ConversionStrategy, UnservedVersion, convert};
+pub use conversion::{ConversionStrategy, UnservedVersion, convert, converted};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;

@@ -11,6 +11,7 @@ use crate::api::status::Status;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::rest::RestStorage;
+use crate::registry::strategy::Form;
 
 /// A write's request, without its content.
 #[derive(Clone, Copy)]
@@ -32,23 +33,24 @@ impl<'r> Request<'r> {
 
 impl RegistryStore {
     /// The first stage of a write that stores an object, perhaps over a stored one. It may change
-    /// the object, which has the form of written objects afterwards.
+    /// the object, which has the form of written objects afterwards. What is known of its form then
+    /// leaves, of a new one what `form` says unless it was changed.
     pub(super) async fn admit(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
         object: &mut Object,
-        stored: Option<&Object>,
-    ) -> Result<(), Box<Status>> {
+        (stored, mut form): (Option<&Object>, Form),
+    ) -> Result<Form, Box<Status>> {
         let name = object.name().to_owned();
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
         if admission.admit(&attributes, Some(object)).await? {
-            self.strategy.complete_admitted(object);
+            form = self.strategy.complete_admitted(object);
             keep_readable(object, request);
         }
         deduplicate(object, request.context);
-        Ok(())
+        Ok(form)
     }
 
     /// The second stage, which may refuse the write.

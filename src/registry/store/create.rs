@@ -18,6 +18,7 @@ use crate::registry::context::RequestContext;
 use crate::registry::errors::{FailedOperation, decoded};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
+use crate::registry::strategy::Form;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).
@@ -55,12 +56,13 @@ impl RegistryStore {
             subresource: None,
         };
         deduplicate(&mut object, context);
-        self.take_in(&mut object, &request);
-        self.admit(&request, options, &mut object, None).await?;
+        let form = self.take_in(&mut object, &request);
+        let admitting = self.admit(&request, options, &mut object, (None, form));
+        let form = admitting.await?;
         let base = object.meta("generateName").to_owned();
         let is_generated = object.name().is_empty() && !base.is_empty();
         if !is_generated {
-            let creating = self.create_named(&request, options, object, creation);
+            let creating = self.create_named(&request, options, (object, form), creation);
             return creating.await;
         }
         let mut last = None;
@@ -68,7 +70,7 @@ impl RegistryStore {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
             let creation = creation.clone();
-            let creating = self.create_named(&request, options, candidate, creation);
+            let creating = self.create_named(&request, options, (candidate, form), creation);
             match creating.await {
                 Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
                 other => return other,
@@ -89,10 +91,10 @@ impl RegistryStore {
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        mut object: Object,
+        (mut object, form): (Object, Form),
         creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        self.prepare_new(&mut object, request.context)?;
+        self.prepare_new(&mut object, form, request.context)?;
         self.validate_admitted(request, options, &object, None)
             .await?;
         let allocated = self.allocate(&mut object, None, options.dry_run).await?;
@@ -147,14 +149,19 @@ impl RegistryStore {
     pub(super) fn prepare_new(
         &self,
         object: &mut Object,
+        mut form: Form,
         context: &RequestContext,
     ) -> Result<(), Box<Status>> {
+        let create = &self.definition().create;
+        if create.requester.is_some() || self.options.allocation.is_some() {
+            form = Form::Unknown;
+        }
         self.strategy.set_requester(object, &context.user);
         self.prepare_allocation(object, None);
         let uid = uuid::Uuid::new_v4().to_string();
         let now = clock::now();
         context.warn(self.strategy.warnings_before(object));
-        let warnings = self.strategy.prepare_create(object, &uid, now)?;
+        let warnings = self.strategy.prepare_create(object, &uid, now, form)?;
         context.warn(warnings);
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::api::managed_fields::FieldManager;
 use crate::api::object::Object;
 use crate::api::resource::{FieldPath as Names, ResourceDefinition, convert};
 use crate::clock;
-use crate::registry::strategy::fill_in;
+use crate::registry::strategy::{Form, fill_in};
 
 /// The fields that count for managedFields, by endpoint (API-179).
 pub(super) struct Filters {
@@ -57,12 +57,16 @@ fn excluding(resets: &[Names]) -> Option<Filter> {
 
 impl RegistryStore {
     /// Fills in what the writer of a new object left out, says who owns what of it, and converts it
-    /// into the version of the hub (http.md 7, 4.6).
-    pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) {
+    /// into the version of the hub (http.md 7, 4.6). What is known of its form there leaves.
+    pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) -> Form {
         fill_in(object, self.definition());
         let manager = &request.context.manager;
-        self.field_manager(request).update(None, object, manager);
+        let has_empties = self.field_manager(request).update(None, object, manager);
+        if self.is_hub() {
+            return Form::Written { has_empties };
+        }
         self.convert_to_hub(object);
+        Form::Unknown
     }
 
     /// Converts an object of this version into the version of the hub. What that fills in comes

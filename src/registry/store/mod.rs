@@ -21,7 +21,8 @@ use super::strategy::Strategy;
 use crate::admission::Admission;
 use crate::api::object::Object;
 use crate::api::patch::Patch;
-use crate::api::resource::{ResourceDefinition, convert};
+use crate::api::resource::{ResourceDefinition, converted};
+use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::storage::codec::Codec;
 use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResource};
@@ -174,10 +175,8 @@ impl RegistryStore {
         if self.is_hub() {
             return Cow::Borrowed(object);
         }
-        let mut object = object.clone();
-        convert(&mut object, self.hub(), self.definition());
-        self.definition().canonicalize(&mut object);
-        Cow::Owned(object)
+        let (hub, own) = (self.hub(), self.definition());
+        Cow::Owned(converted(object, hub, own, Empty::Forgotten))
     }
 
     /// A stored object that is changed and stored again, in the version of the hub.

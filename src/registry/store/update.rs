@@ -22,7 +22,7 @@ use crate::registry::deletion::is_released;
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
-use crate::registry::strategy::fill_in;
+use crate::registry::strategy::{Form, fill_in};
 use crate::storage::{
     Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
     UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision, WriteOutcome,
@@ -265,10 +265,15 @@ impl Updating<'_> {
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
-        store
-            .admit(&self.request, self.options, &mut object, None)
+        let form = store
+            .admit(
+                &self.request,
+                self.options,
+                &mut object,
+                (None, Form::Unknown),
+            )
             .await?;
-        store.prepare_new(&mut object, self.request.context)?;
+        store.prepare_new(&mut object, form, self.request.context)?;
         store
             .validate_admitted(&self.request, self.options, &object, None)
             .await?;
@@ -347,7 +352,12 @@ impl Updating<'_> {
         let store = self.store;
         let mut object = self.changed(stored)?;
         store
-            .admit(&self.request, self.options, &mut object, Some(stored))
+            .admit(
+                &self.request,
+                self.options,
+                &mut object,
+                (Some(stored), Form::Unknown),
+            )
             .await?;
         self.check_version(&object, cached)?;
         // A Scale changes its object by the rules of the object itself.

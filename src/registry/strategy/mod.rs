@@ -20,6 +20,18 @@ use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 
+/// What is known of the form of a new object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Nothing.
+    Unknown,
+    /// It is that of objects that are written ([`Empty::Told`]).
+    Written {
+        /// Whether it has empty lists and maps.
+        has_empties: bool,
+    },
+}
+
 /// The strategy of one kind.
 #[derive(Clone)]
 pub struct Strategy {
@@ -70,9 +82,10 @@ impl Strategy {
 
     /// Fills in what admission has left out. The object keeps the form of objects that are written
     /// ([`Empty::Told`]).
-    pub fn complete_admitted(&self, object: &mut Object) {
+    pub fn complete_admitted(&self, object: &mut Object) -> Form {
         self.fill_in(object);
-        self.hub.canonicalize_with(object, Empty::Told);
+        let has_empties = self.hub.canonicalize_with(object, Empty::Told);
+        Form::Written { has_empties }
     }
 
     /// Says in a new object who asks for it, if its kind has members for that.
@@ -82,9 +95,8 @@ impl Strategy {
         }
     }
 
-    /// Sets the fields that the server decides on create (API-94, API-91). An object of the hub's
-    /// version has the form of new objects before ([`Empty::Told`]). It leaves in the canonical
-    /// form. What the client is warned of leaves, too.
+    /// Sets the fields that the server decides on create (API-94, API-91). The object leaves in the
+    /// canonical form. What the client is warned of leaves, too.
     ///
     /// # Errors
     /// 422 with all faults of the object.
@@ -93,6 +105,7 @@ impl Strategy {
         object: &mut Object,
         uid: &str,
         now: Timestamp,
+        mut form: Form,
     ) -> Result<Vec<String>, Box<Status>> {
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
@@ -102,6 +115,7 @@ impl Strategy {
             let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
             if object.at(path).is_some_and(|value| !is_empty(value)) {
                 remove(object, path);
+                form = Form::Unknown;
             }
         }
         if let GenerationRule::OnChangeOf(_) = self.definition.generation {
@@ -111,8 +125,12 @@ impl Strategy {
             prepare(object);
             // What was prepared is filled in as well, as when it is read from storage.
             self.fill_in(object);
+            form = Form::Unknown;
         }
-        let has_empties = self.hub.canonicalize_with(object, Empty::Told);
+        let has_empties = match form {
+            Form::Written { has_empties } => has_empties,
+            Form::Unknown => self.hub.canonicalize_with(object, Empty::Told),
+        };
         let mut errors = metadata::validate_create(object, &self.definition);
         let validate = strategy.validate.iter();
         errors.extend(validate.flat_map(|validate| validate(object)));

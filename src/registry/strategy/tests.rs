@@ -19,7 +19,7 @@ fn deployment(value: Value) -> Object {
     let strategy = Strategy::of(apps::deployments());
     strategy.fill_in(&mut object);
     strategy
-        .prepare_create(&mut object, "u", now())
+        .prepare_create(&mut object, "u", now(), Form::Unknown)
         .expect("it is valid");
     object
 }
@@ -72,7 +72,7 @@ fn a_kind_without_a_generation_rule_keeps_what_it_is_given() {
     let mut made = object(json!({"metadata": {"name": "a", "namespace": "d", "generation": 7}}));
     let strategy = Strategy::of(core::configmaps());
     strategy
-        .prepare_create(&mut made, "u", now())
+        .prepare_create(&mut made, "u", now(), Form::Unknown)
         .expect("it is valid");
     assert_eq!(generation_of(&made), 7);
 }
@@ -138,7 +138,7 @@ fn the_generation_of_some_kinds_begins_as_given() {
         let mut made = body(given, true);
         strategy.fill_in(&mut made);
         strategy
-            .prepare_create(&mut made, "u", now())
+            .prepare_create(&mut made, "u", now(), Form::Unknown)
             .expect("it is valid");
         assert_eq!(generation_of(&made), starts);
         for (is_mounted, expected) in [(true, starts), (false, changed)] {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::core;
-use crate::registry::strategy::Strategy;
+use crate::registry::strategy::{Form, Strategy};
 use crate::registry::tests::fixture::Fixture;
 
 fn object(value: Value) -> Object {
@@ -18,7 +18,7 @@ fn created(definition: ResourceDefinition, value: Value) -> Object {
     let strategy = Strategy::of(definition);
     strategy.fill_in(&mut object);
     strategy
-        .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH)
+        .prepare_create(&mut object, "u", jiff::Timestamp::UNIX_EPOCH, Form::Unknown)
         .expect("it is valid");
     object
 }
