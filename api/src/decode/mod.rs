@@ -104,7 +104,7 @@ pub fn decode_object(
         )));
     }
     check_kind(&kind, &version, definition, &own_version)?;
-    if let Some(why) = refusal {
+    if let Some(why) = refusal.or_else(|| definition.why_unreadable(&object)) {
         let (kind, version) = (&definition.kind, &definition.version);
         return Err(Box::new(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"

@@ -110,8 +110,9 @@ impl Conversion<'_> {
                 Ok(())
             }
             (Shape::Map(item), Value::Object(members)) => {
-                for (name, value) in members.iter_mut() {
-                    self.item(item, value, &Place::Member(at, name))?;
+                // Kubernetes names no places in maps here.
+                for value in members.values_mut() {
+                    self.item(item, value, at)?;
                 }
                 Ok(())
             }

@@ -157,7 +157,13 @@ impl FieldManager<'_> {
         };
         let mut members = merged.0;
         from_unstructured(schema, id, &mut members).map_err(|problem| failed(&problem))?;
-        Ok(Object::of(members))
+        let object = Object::of(members);
+        if let Some(problem) = self.definition.why_unreadable(&object) {
+            let of = shown(applied);
+            let problem = format!("failed to convert to unversioned ({of}): {problem}");
+            return Err(Box::new(Status::unknown(problem)));
+        }
+        Ok(object)
     }
 
     /// The entries of these managers. Those that own what they owned stay as they are.

@@ -445,6 +445,9 @@ fn finish(
     }
     let mut object = Object::of(members);
     object.set_type(&definition.kind, &own_version);
+    if let Some(why) = definition.why_unreadable(&object) {
+        return Err(Refusal::Invalid(why));
+    }
     Ok(Patched { object, faults })
 }
 

@@ -230,6 +230,8 @@ pub struct ResourceDefinition {
     pub columns: Vec<Column>,
     /// The conditions of an object's row in a Table (API-76), if it has any.
     pub row_conditions: Option<fn(&Object) -> Option<serde_json::Value>>,
+    /// Why an object that has the type can't be read after all, if it can't.
+    pub unreadable: Option<fn(&Object) -> Option<String>>,
     /// Since when its version is deprecated, if it is.
     pub deprecation: Option<Deprecation>,
     /// The type of its objects.
@@ -261,6 +263,11 @@ impl std::fmt::Debug for ResourceDefinition {
 }
 
 impl ResourceDefinition {
+    /// Why an object can't be read that has the type of this version, if it can't.
+    pub(crate) fn why_unreadable(&self, object: &Object) -> Option<String> {
+        self.unreadable.and_then(|why| why(object))
+    }
+
     /// Brings an object of this version into its canonical form: what Go prints of a struct that it
     /// has read. Objects in this form can be compared.
     pub fn canonicalize(&self, object: &mut Object) {
@@ -327,6 +334,7 @@ impl ResourceDefinition {
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
             row_conditions: None,
+            unreadable: None,
             deprecation: None,
             object_type: schema::untyped(),
         }

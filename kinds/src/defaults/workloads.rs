@@ -1,5 +1,8 @@
 //! What is filled in of the group apps, ReplicationControllers and PodTemplates (http.md 7).
 
+use std::num::IntErrorKind;
+
+use api::field_error::go_quote;
 use api::object::Object;
 use serde_json::{Value, json};
 
@@ -33,6 +36,18 @@ pub fn no_template_generation(object: &mut Object) {
     {
         set_absent(annotations, TEMPLATE_GENERATION, "0");
     }
+}
+
+/// Why a DaemonSet can't be read: the annotation is a number in memory.
+pub fn unreadable_daemonset(object: &Object) -> Option<String> {
+    let text = object.at(&["metadata", "annotations", TEMPLATE_GENERATION]);
+    let text = text.and_then(Value::as_str)?;
+    let problem = match text.parse::<i64>().err()?.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    let text = go_quote(text);
+    Some(format!("strconv.ParseInt: parsing {text}: {problem}"))
 }
 
 /// Fills in a Deployment (API-250).
@@ -123,10 +138,11 @@ pub fn statefulset(object: &mut Object) {
     set_default(spec, "revisionHistoryLimit", 10);
 }
 
-/// Fills in a claim that is a template. It says its type, unlike other objects inside objects.
+/// Fills in a claim that is a template. It says its type, unlike other objects inside objects, and
+/// no other one.
 fn claim_template(claim: &mut Members) {
-    set_default(claim, "kind", "PersistentVolumeClaim");
-    set_default(claim, "apiVersion", "v1");
+    claim.insert("kind".to_owned(), "PersistentVolumeClaim".into());
+    claim.insert("apiVersion".to_owned(), "v1".into());
     if let Some(status) = member_or_new(claim, "status") {
         set_default(status, "phase", "Pending");
     }

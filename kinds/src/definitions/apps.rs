@@ -2,6 +2,7 @@
 
 use super::{generation, names, rules, status, typed, with_scale, with_status};
 use crate::columns::apps as columns;
+use crate::defaults::workloads::unreadable_daemonset;
 use crate::validation::selectors::requirements_of_spec;
 use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
@@ -28,6 +29,7 @@ pub fn daemonsets() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["ds"]),
         columns: columns::daemonsets(),
+        unreadable: Some(unreadable_daemonset),
         ..workload("apps.v1.DaemonSet", "daemonsets")
     })
 }

@@ -1,9 +1,15 @@
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+use api::decode::{BodyFormat, decode_object};
+use api::managed_fields::{Application, FieldManager};
+use api::options::FieldValidation;
+use api::patch::{Patch, PatchKind};
 use api::resource::{
     Cell, DefaultPropagation, GenerationRule, NameRule, ResourceDefinition, UpdateCheck,
 };
 use api::schema::{Schema, Shape, Type};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
@@ -203,4 +209,67 @@ fn exists(schema: &Schema, of: &Type, path: &[String]) -> bool {
         Shape::Map(value) => exists(schema, value, below),
         _ => false,
     }
+}
+
+/// API-89, API-156, API-171: an annotation of DaemonSets is a number in memory. Each way to write
+/// one has its own words for what is none.
+#[test]
+fn the_count_of_templates_is_a_number() {
+    const COUNT: &str = "deprecated.daemonset.template.generation";
+    let row = apps::daemonsets();
+    let body = |count: &str| {
+        let annotations = json!({COUNT: count});
+        json!({"metadata": {"name": "a", "annotations": annotations}, "spec": {}})
+    };
+    let read = |count: &str| {
+        let body = body(count).to_string();
+        decode_object(body.as_bytes(), BodyFormat::Json, &row).map(|read| read.object)
+    };
+    for count in ["7", "007", "+5", "-3"] {
+        assert!(read(count).is_ok(), "{count}");
+    }
+    let words =
+        |count: &str, problem: &str| format!("strconv.ParseInt: parsing \"{count}\": {problem}");
+    for (count, problem) in [
+        ("", "invalid syntax"),
+        ("1x", "invalid syntax"),
+        ("0x1", "invalid syntax"),
+        ("99999999999999999999", "value out of range"),
+    ] {
+        let refusal = read(count).unwrap_err();
+        let wanted = format!(
+            "DaemonSet in version \"v1\" cannot be handled as a DaemonSet: {}",
+            words(count, problem)
+        );
+        assert_eq!((refusal.code, refusal.message), (400, wanted));
+    }
+    let wrong = words("1x", "invalid syntax");
+    let live = read("1").unwrap();
+    for (kind, code) in [(PatchKind::Merge, 422), (PatchKind::Strategic, 500)] {
+        let patch = json!({"metadata": {"annotations": {COUNT: "1x"}}});
+        let patch = Patch::parse(kind, patch.to_string().as_bytes()).unwrap();
+        let refusal = patch.apply(&live, &row, FieldValidation::Ignore);
+        let refusal = refusal.unwrap_err();
+        assert_eq!(refusal.code, code);
+        assert!(refusal.message.ends_with(&wrong), "{}", refusal.message);
+    }
+    let empty = OnceLock::new();
+    let manager = FieldManager {
+        definition: &row,
+        versions: &[],
+        subresource: "",
+        filter: None,
+        now: Timestamp::UNIX_EPOCH,
+        empty: &empty,
+    };
+    let mut object = live.clone();
+    object.metadata_mut()["annotations"][COUNT] = "1x".into();
+    let application = Application {
+        object: &object,
+        manager: "q",
+        force: true,
+    };
+    let refusal = manager.apply(Some(&live), application, |_| {}).unwrap_err();
+    let wanted = format!("failed to convert to unversioned (/a; apps/v1, Kind=DaemonSet): {wrong}");
+    assert_eq!((refusal.code, refusal.message), (500, wanted));
 }

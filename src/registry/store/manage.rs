@@ -7,7 +7,8 @@ use super::admit::Request;
 use crate::api::field_set::{FieldPath, FieldSet, Filter};
 use crate::api::managed_fields::FieldManager;
 use crate::api::object::Object;
-use crate::api::resource::{FieldPath as Names, ResourceDefinition, convert};
+use crate::api::resource::{ConversionStrategy, FieldPath as Names, ResourceDefinition, convert};
+use crate::api::schema::Empty;
 use crate::clock;
 use crate::registry::strategy::{Form, fill_in};
 
@@ -60,8 +61,8 @@ impl RegistryStore {
     /// into the version of the hub (http.md 7, 4.6). What is known of its form there leaves.
     pub(super) fn take_in(&self, object: &mut Object, request: &Request<'_>) -> Form {
         fill_in(object, self.definition());
-        let manager = &request.context.manager;
-        let has_empties = self.field_manager(request).update(None, object, manager);
+        let (manager, name) = (self.field_manager(request), &request.context.manager);
+        let has_empties = self.tell_owners(&manager, None, object, name);
         if self.is_hub() {
             return Form::Written { has_empties };
         }
@@ -75,6 +76,28 @@ impl RegistryStore {
         if !self.is_hub() {
             convert(object, self.definition(), self.hub());
         }
+    }
+
+    /// Gives an object of this version its managedFields, as [`FieldManager::update`]. Owners own
+    /// what is shown of it: what has no field in other versions does not count, and what conversion
+    /// adds does.
+    pub(super) fn tell_owners(
+        &self,
+        manager: &FieldManager<'_>,
+        live: Option<&Object>,
+        object: &mut Object,
+        name: &str,
+    ) -> bool {
+        let own = self.definition();
+        if self.is_hub() || !matches!(own.conversion, ConversionStrategy::Functions { .. }) {
+            return manager.update(live, object, name);
+        }
+        let mut shown = object.clone();
+        convert(&mut shown, own, self.hub());
+        convert(&mut shown, self.hub(), own);
+        manager.update(live, &mut shown, name);
+        object.set_managed_fields(shown.managed_fields().cloned());
+        own.canonicalize_with(object, Empty::Told)
     }
 
     pub(super) fn field_manager<'m>(&'m self, request: &Request<'m>) -> FieldManager<'m> {

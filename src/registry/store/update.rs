@@ -407,7 +407,13 @@ impl Updating<'_> {
             deduplicate(&mut object, self.request.context);
         }
         fill_in(&mut object, manager.definition);
-        manager.update(Some(live), &mut object, &self.request.context.manager);
+        let name = &self.request.context.manager;
+        match self.request.scaling() {
+            None => self
+                .store
+                .tell_owners(manager, Some(live), &mut object, name),
+            Some(_) => manager.update(Some(live), &mut object, name),
+        };
         Ok(object)
     }
 

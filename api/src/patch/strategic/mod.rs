@@ -102,6 +102,9 @@ impl StrategicPatch {
         }
         let mut object = Object::of(members);
         object.set_type(&definition.kind, &definition.api_version());
+        if let Some(why) = definition.why_unreadable(&object) {
+            return Err(Box::new(Status::unknown(why)));
+        }
         if forgets_managers {
             let metadata = object.metadata_mut();
             metadata.insert("managedFields".to_owned(), Value::Array(Vec::new()));

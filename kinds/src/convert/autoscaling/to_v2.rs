@@ -4,7 +4,7 @@ use api::object::Object;
 use api::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
-use crate::defaults::autoscaling::take_annotations;
+use crate::defaults::autoscaling::{default_metric, take_annotations};
 
 /// A value in an annotation has another type than its field. Such annotations are passed over.
 struct Mistyped;
@@ -22,6 +22,10 @@ pub fn v1_to_v2(object: &mut Object) {
             let target = json!({"type": "Utilization", "averageUtilization": utilization});
             let resource = json!({"name": "cpu", "target": target});
             sources.push(json!({"type": "Resource", "resource": resource}));
+        }
+        if sources.is_empty() {
+            // It is there before owners are told, so who writes none owns it.
+            sources.push(default_metric());
         }
         put_list(spec, "metrics", sources);
         if let Some(behavior) = behavior.as_deref().and_then(read_behavior) {
