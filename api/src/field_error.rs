@@ -17,6 +17,10 @@ const MAX_FIELD_ERROR_BYTES: usize = 40 * 1024;
 /// The limit on a value, a detail or a quoted text inside a message.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
 
+/// The limit on a whole document inside a message. What a patch makes of an object is one, of which
+/// an answer has no more.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
+
 /// The limit on a path inside a message.
 const MAX_PATH_BYTES: usize = 1024;
 
@@ -143,14 +147,15 @@ impl FieldError {
         FieldError::new(FieldErrorKind::Invalid, path, &value.into(), detail)
     }
 
-    /// As [`FieldError::invalid`], for a whole document that is printed as a text. Only its
-    /// [`beginning`] is needed.
+    /// As [`FieldError::invalid`], for a whole document that is printed as a text. Only the
+    /// beginning of a very long one is needed.
     pub fn invalid_text(
         path: impl Into<String>,
         document: impl std::fmt::Display,
         detail: impl Into<String>,
     ) -> FieldError {
-        let value = go_quote(&beginning(document));
+        let text = truncated_display(document, MAX_DOCUMENT_BYTES);
+        let value = truncated_display(GoQuoted(&text), MAX_DOCUMENT_BYTES);
         FieldError::showing(FieldErrorKind::Invalid, path, value, detail)
     }
 

@@ -75,11 +75,11 @@ pub struct StatusDetails {
 
 impl StatusDetails {
     /// Limits the size: the cause that exceeds the limit is cut, and later causes are dropped.
-    fn bounded(mut self) -> StatusDetails {
+    fn bounded(mut self, causes_bytes: usize) -> StatusDetails {
         for text in [&mut self.name, &mut self.kind, &mut self.uid] {
             *text = truncated(std::mem::take(text), MAX_NAME_BYTES);
         }
-        let mut left = MAX_CAUSES_BYTES;
+        let mut left = causes_bytes;
         let cut = |cause: &mut StatusCause| {
             let has_room = left > 0;
             for text in [&mut cause.reason, &mut cause.field, &mut cause.message] {
@@ -129,12 +129,17 @@ fn is_zero_code(n: &u16) -> bool {
 impl Status {
     /// A failure without details.
     pub fn failure(code: u16, reason: StatusReason, message: impl Into<String>) -> Status {
+        Status::long_failure(code, reason, message.into(), MAX_MESSAGE_BYTES)
+    }
+
+    /// A failure without details whose message has another limit.
+    fn long_failure(code: u16, reason: StatusReason, message: String, limit: usize) -> Status {
         Status {
             kind: "Status",
             api_version: "v1",
             metadata: StatusMeta::default(),
             status: "Failure",
-            message: truncated(message.into(), MAX_MESSAGE_BYTES),
+            message: truncated(message, limit),
             reason,
             details: None,
             code,
@@ -161,7 +166,7 @@ impl Status {
     /// Adds details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Status {
-        self.details = Some(details.bounded());
+        self.details = Some(details.bounded(MAX_CAUSES_BYTES));
         self
     }
 

@@ -3,8 +3,8 @@
 
 use std::fmt::Display;
 
-use super::{Status, StatusCause, StatusDetails, StatusReason, qualified};
-use crate::field_error::{FieldError, MAX_FIELD_ERRORS, go_quote, joined};
+use super::{MAX_MESSAGE_BYTES, Status, StatusCause, StatusDetails, StatusReason, qualified};
+use crate::field_error::{FieldError, MAX_DOCUMENT_BYTES, MAX_FIELD_ERRORS, go_quote, joined};
 use crate::resource::ResourceDefinition;
 
 impl Status {
@@ -163,10 +163,20 @@ impl Status {
         Status::failure(422, StatusReason::INVALID, message).with_details(StatusDetails::default())
     }
 
-    /// A patch whose result is not an object of the kind. The message names neither (API-162).
+    /// A patch whose result is not an object of the kind. The message names neither, and shows the
+    /// result, however long objects usually are (API-162).
     pub fn patch_result_invalid(patched: impl Display, detail: &str) -> Status {
         let error = FieldError::invalid_text("patch", patched, detail);
-        Status::invalid("", "", "", &[error])
+        let message = format!(" \"\" is invalid: {error}");
+        let limit = MAX_DOCUMENT_BYTES + MAX_MESSAGE_BYTES;
+        let details = StatusDetails {
+            causes: vec![error.cause()],
+            ..StatusDetails::default()
+        };
+        Status {
+            details: Some(details.bounded(limit)),
+            ..Status::long_failure(422, StatusReason::INVALID, message, limit)
+        }
     }
 
     /// An update whose body has no name (API-99).
