@@ -84,6 +84,9 @@ UNSERVED = {
     "api/storagemigration/v1beta1": "storagemigration.k8s.io/v1beta1",
 }
 
+# Packages whose kinds kube-apiserver does not know.
+UNKNOWN = ("apidiscovery.v2", "apidiscovery.v2beta1")
+
 # Go types that have a form of their own in JSON, and what the facts call it.
 FORMS = {
     "k8s.io/apimachinery/pkg/api/resource.Quantity": "quantity",
@@ -114,6 +117,8 @@ TYPED = {"volumeClaimTemplates"}
 # The fields of which Kubernetes tells an empty list or map from none while it checks an object. tools/facts/sweep.py
 # finds them: its cases "empty".
 EMPTY = {
+    "meta.v1.LabelSelector": {"matchLabels", "matchExpressions"},
+    "meta.v1.LabelSelectorRequirement": {"values"},
     "meta.v1.ObjectMeta": {"labels", "ownerReferences", "finalizers", "managedFields"},
     "apiextensions.v1.CustomResourceDefinitionSpec": {"versions"},
     "apiextensions.v1.JSONSchemaProps": {"allOf", "anyOf", "definitions", "dependencies", "enum", "oneOf", "patternProperties", "properties", "required", "x-kubernetes-list-map-keys"},
@@ -123,8 +128,26 @@ EMPTY = {
     "core.v1.PersistentVolumeSpec": {"capacity"},
     "networking.v1.ServiceCIDRSpec": {"cidrs"},
     "resource.v1.ResourceSliceSpec": {"devices", "sharedCounters"},
+    "admissionregistration.v1.MutatingWebhookConfiguration": {"webhooks"},
+    "admissionregistration.v1.ValidatingWebhookConfiguration": {"webhooks"},
     "storage.v1.CSINodeDriver": {"topologyKeys"},
+    "storage.v1.StorageClass": {"parameters"},
 }
+
+# Types that refusals show whole, or of which any change raises the generation: the same is true of all lists and maps
+# in them.
+TOLD = [
+    "k8s.io/api/admissionregistration/v1.MutatingWebhook",
+    "k8s.io/api/admissionregistration/v1.ValidatingWebhook",
+    "k8s.io/api/batch/v1.PodFailurePolicy",
+    "k8s.io/api/batch/v1.SuccessPolicy",
+    "k8s.io/api/core/v1.PersistentVolumeClaimSpec",
+    "k8s.io/api/core/v1.PersistentVolumeSpec",
+    "k8s.io/api/core/v1.PodSpec",
+    "k8s.io/api/networking/v1.NetworkPolicySpec",
+    "k8s.io/api/resource/v1.AllocationResult",
+    "k8s.io/api/resource/v1.ResourceClaimSpec",
+]
 
 SCALARS = {"string", "bool", "int", "int32", "int64", "float64", "byte"}
 
@@ -151,7 +174,7 @@ class Package:
         self.constants = {}
         self.values = {}
         for file in sorted((root / "k8s.io" / path).glob("*.go")):
-            named = file.name.startswith("types") or file.name == "group_version.go"
+            named = file.name.startswith("types") or file.name in ("group_version.go", "watch.go")
             if named and not file.name.endswith(("_test.go", "_generated.go")):
                 self.read(file.read_text())
 
@@ -241,6 +264,7 @@ def marker(markers, name):
 class Facts:
     def __init__(self, root):
         self.packages = {f"k8s.io/{path}": Package(root, path) for path in PACKAGES | UNSERVED}
+        self.told = {whole for whole in self.reached(TOLD) if "/meta/" not in whole}
 
     def find(self, whole):
         path, _, name = whole.rpartition(".")
@@ -283,7 +307,11 @@ class Facts:
             for name, struct in package.structs.items():
                 if self.is_kind(struct):
                     roots.append(f"{path}.{name}")
-        known, todo = set(), roots
+        return self.reached(roots)
+
+    def reached(self, roots):
+        """These types and all that they are made of."""
+        known, todo = set(), list(roots)
         while todo:
             whole = todo.pop()
             if whole in known:
@@ -322,10 +350,19 @@ class Facts:
                 head.append("union")
             lines.append(" ".join(head))
             for field in struct["fields"]:
-                empty = EMPTY.get(f"{short(package.go_path)}.{name}", ())
-                lines += [line + " empty" * (field["name"] in empty) for line in self.field_lines(package, field)]
+                told = self.tells_empty(package, name, field)
+                lines += [line + " empty" * told for line in self.field_lines(package, field)]
             lines.append("")
         return "\n".join(lines).rstrip() + "\n"
+
+    def tells_empty(self, package, name, field):
+        """Whether an empty list or map is told from none."""
+        if field["name"] in EMPTY.get(f"{short(package.go_path)}.{name}", ()):
+            return True
+        of, named = self.find(field["type"])
+        go = of.named[named]["type"] if of and named in of.named else field["type"]
+        has_items = go.startswith(("[]", "map[")) and go != "[]byte"
+        return has_items and f"{package.go_path}.{name}" in self.told
 
     def named_line(self, package, name, named):
         words = ["name", name, self.written(named["type"], package)]
@@ -378,6 +415,15 @@ class Facts:
         return ["  " + " ".join(words)]
 
 
+def kinds_of(text):
+    """The kinds of a package of which nothing but their names is told, without those of lists."""
+    head = text.splitlines()[0]
+    if head.split()[1] in UNKNOWN:
+        return ""
+    kinds = re.findall(r"^type (\w+) kind", text, re.M)
+    return f"{head}\nkinds {' '.join(kind for kind in kinds if not (kind.endswith('List') and kind[:-4] in kinds))}\n"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -398,6 +444,7 @@ def main():
         # Every object has parts of this package, so it belongs to the crate that knows no kind.
         place = root / "api/src/schema" if short(path) == "meta.v1" else root / "kinds/src/types"
         (place / f"{short(path)}.txt").write_text(text)
+    (root / "kinds/src/types/unserved.txt").write_text("\n".join(filter(None, map(kinds_of, unserved))))
     texts = gzip.compress(json.dumps(unserved, indent=0).encode(), mtime=0)
     (root / "kinds/recorded/unserved-types.json.gz").write_bytes(texts)
 

@@ -195,6 +195,8 @@ pub struct ResourceDefinition {
     pub name_rule: NameRule,
     /// Generation.
     pub generation: GenerationRule,
+    /// Whether an empty list or map, where none is stored, is a change for the generation.
+    pub generation_tells_empty: bool,
     /// PUT creates what is absent (http.md 6.2, CoU).
     pub create_on_update: bool,
     /// PUT without a version overwrites (http.md 6.2, UU).
@@ -318,6 +320,7 @@ impl ResourceDefinition {
             accepts: &[],
             name_rule: NameRule::DnsSubdomain,
             generation: GenerationRule::None,
+            generation_tells_empty: false,
             create_on_update: false,
             unconditional_update: true,
             returns_deleted: false,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::pods::pod_template_spec;
 use super::storage::persistentvolumeclaim_spec;
 use super::{Members, items, member, member_or_new, set_absent, set_default};
+use crate::types::object_type;
 
 /// The annotation of a DaemonSet that counts the changes of its template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -199,7 +200,14 @@ pub fn prepare_daemonset_create(object: &mut Object) {
 /// Counts a change of a DaemonSet's template, in an annotation.
 pub fn prepare_daemonset_update(object: &mut Object, stored: &Object) {
     let path = ["spec", "template"];
-    let is_changed = object.at(&path) != stored.at(&path);
+    // An empty list where none was is no change.
+    let is_changed = object.at(&path) != stored.at(&path) && {
+        let mut object = object.clone();
+        if let Some((schema, id)) = object_type("apps.v1.DaemonSet").found() {
+            schema.forget_same_empties(id, &mut object.0, &stored.0);
+        }
+        object.at(&path) != stored.at(&path)
+    };
     let counted = template_generation(stored).saturating_add(i64::from(is_changed));
     set_template_generation(object, counted);
 }

@@ -44,6 +44,7 @@ pub fn mutatingadmissionpolicybindings() -> ResourceDefinition {
 pub fn mutatingwebhookconfigurations() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         columns: columns::webhookconfigurations(),
+        generation_tells_empty: true,
         ..admission(
             "admissionregistration.v1.MutatingWebhookConfiguration",
             "mutatingwebhookconfigurations",
@@ -80,6 +81,7 @@ pub fn validatingadmissionpolicybindings() -> ResourceDefinition {
 pub fn validatingwebhookconfigurations() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         columns: columns::webhookconfigurations(),
+        generation_tells_empty: true,
         ..admission(
             "admissionregistration.v1.ValidatingWebhookConfiguration",
             "validatingwebhookconfigurations",

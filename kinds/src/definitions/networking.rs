@@ -42,6 +42,7 @@ pub fn networkpolicies() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         short_names: names(&["netpol"]),
         generation: generation(&["spec"]),
+        generation_tells_empty: true,
         update_checks: &[UpdateCheck::Changes],
         columns: columns::networkpolicies(),
         ..typed("networking.v1.NetworkPolicy", GROUP, "networkpolicies")

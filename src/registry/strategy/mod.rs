@@ -190,11 +190,14 @@ impl Strategy {
             stamp(object, stored, now);
         }
         let has_empties = self.hub.canonicalize_with(object, Empty::Told);
+        let counts = subresource.is_none_or(|part| part.raises_generation);
+        let tells_empty = self.definition.generation_tells_empty;
+        let mut is_raised = counts && tells_empty && self.raises_generation(object, stored);
         if has_empties {
             self.hub.forget_same_empties(object, stored);
         }
-        let counts = subresource.is_none_or(|part| part.raises_generation);
-        if counts && self.raises_generation(object, stored) {
+        is_raised |= counts && self.raises_generation(object, stored);
+        if is_raised {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
