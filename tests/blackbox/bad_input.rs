@@ -51,8 +51,48 @@ async fn malformed_bodies_are_bad_requests() {
     {
         client.call(raw(text)).await.refusal(400, "BadRequest");
     }
-    let not_text = &b"{\"metadata\":{\"name\":\"\xff\xfe\"}}"[..];
-    client.call(raw(not_text)).await.refusal(400, "BadRequest");
+    still_works(&client).await;
+}
+
+/// API-63: what is no character becomes one that says so, in objects and in patches. YAML with such
+/// is refused.
+#[tokio::test]
+async fn what_is_no_character_is_replaced_in_json() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let text = br#"{"metadata":{"name":"odd"},"data":{"a":"x-","b":"\ud800y"}}"#;
+    let text = text.map(|byte| if byte == b'-' { 0xff } else { byte });
+    let created = client.call(raw(text.to_vec())).await.expect(201);
+    let wanted = json!({ "a": "x\u{fffd}", "b": "\u{fffd}y" });
+    assert_eq!(created["data"], wanted);
+    let patch = |kind: &str, body: &str| {
+        let path = format!("{}?fieldManager=me", configmap("odd"));
+        let body: Vec<u8> = body
+            .bytes()
+            .map(|byte| if byte == b'~' { 0xfe } else { byte })
+            .collect();
+        Call::new("PATCH", &path).body(kind, body)
+    };
+    let change = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"c":"~\udc00"}}"#;
+    let operations = r#"[{"op":"add","path":"/data/c","value":"~\udc00"}]"#;
+    for (kind, body) in [
+        ("application/merge-patch+json", change),
+        ("application/strategic-merge-patch+json", change),
+        ("application/json-patch+json", operations),
+    ] {
+        let patched = client.call(patch(kind, body)).await.expect(200);
+        assert_eq!(patched["data"]["c"], "\u{fffd}\u{fffd}", "{kind}");
+    }
+    for text in ["~", r"\ud800"] {
+        let body = change.replace(r"~\udc00", text);
+        let call = patch("application/apply-patch+yaml", &body);
+        client.call(call).await.refusal(400, "BadRequest");
+    }
+    let named = br#"{"metadata":{"name":"~"}}"#.map(|byte| if byte == b'~' { 0xff } else { byte });
+    client
+        .call(raw(named.to_vec()))
+        .await
+        .refusal(422, "Invalid");
     still_works(&client).await;
 }
 

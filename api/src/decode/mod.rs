@@ -6,6 +6,7 @@
 //! storage.
 
 pub(crate) mod go_duration;
+mod go_text;
 pub(crate) mod go_time;
 mod scalar;
 pub(crate) mod scalars;
@@ -22,9 +23,10 @@ pub use crate::document_paths::{FieldFault, strict_decoding_error};
 use crate::go_json::syntax_error;
 use crate::object::Object;
 use crate::resource::ResourceDefinition;
-use crate::schema::{KindName, ObjectType};
+use crate::schema::{KindName, ObjectType, Schema, StructId};
 use crate::status::Status;
 
+pub use go_text::{go_json_text, go_text};
 pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
 use tree::{Numbers, TypedSeed};
 pub use unstructured::from_unstructured;
@@ -57,13 +59,7 @@ pub fn decode_object(
     format: BodyFormat,
     definition: &ResourceDefinition,
 ) -> Result<Decoded, Box<Status>> {
-    let unrecognized = |why: &str| {
-        let (kind, summary) = (&definition.kind, summary(body));
-        let message = format!(
-            "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
-        );
-        Box::new(Status::bad_request(message))
-    };
+    let unrecognized = |why: &str| unrecognized(body, why, definition);
     let no_type = |why: &str| {
         unrecognized(&format!(
             "couldn't get version/kind; json parse error: {why}"
@@ -73,7 +69,7 @@ pub fn decode_object(
         value,
         faults,
         refusal,
-    } = decode_typed(body, format, definition.object_type).map_err(|why| match format {
+    } = decode_typed(body, format, definition.object_type.found()).map_err(|why| match format {
         BodyFormat::Json => no_type(&why),
         BodyFormat::Yaml => unrecognized(&why),
     })?;
@@ -103,7 +99,10 @@ pub fn decode_object(
             "unexpected GroupVersion string: {version}"
         )));
     }
-    check_kind(&kind, &version, definition, &own_version)?;
+    check_kind(&kind, &version, definition, |of| {
+        let read = decode_typed(body, format, Some(of));
+        read.map_or_else(Some, |read| read.refusal)
+    })?;
     if let Some(why) = refusal.or_else(|| definition.why_unreadable(&object)) {
         let (kind, version) = (&definition.kind, &definition.version);
         return Err(Box::new(Status::bad_request(format!(
@@ -117,6 +116,14 @@ pub fn decode_object(
     Ok(Decoded { object, faults })
 }
 
+/// The refusal of a body that is no object for this reason (API-89).
+pub fn unrecognized(body: &[u8], why: &str, definition: &ResourceDefinition) -> Box<Status> {
+    let (kind, summary) = (&definition.kind, summary(body));
+    Box::new(Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+    )))
+}
+
 /// The type of Go that bodies are read into for their kind and version, as refusals name it.
 pub(crate) const TYPE_OF_ANY: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                            Kind string \"json:\\\"kind,omitempty\\\"\" }";
@@ -126,12 +133,20 @@ fn json_fault(body: &[u8], error: &serde_json::Error) -> String {
     syntax_error(body).unwrap_or_else(|| error.to_string())
 }
 
+/// A type that was found in its schema.
+type FoundType = (&'static Schema, StructId);
+
 /// Reads a body by the type of its object.
-fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<TypedDocument, String> {
+fn decode_typed(
+    body: &[u8],
+    format: BodyFormat,
+    of: Option<FoundType>,
+) -> Result<TypedDocument, String> {
     let fault = |error: serde_json::Error| json_fault(body, &error);
     match format {
         BodyFormat::Json => {
-            let mut reader = serde_json::Deserializer::from_slice(body);
+            let text = go_json_text(body);
+            let mut reader = serde_json::Deserializer::from_str(&text);
             let numbers = Numbers::AsWritten;
             let read = TypedSeed { of, numbers }
                 .deserialize(&mut reader)
@@ -141,8 +156,9 @@ fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<Typed
         }
         BodyFormat::Yaml => {
             let document = read_yaml::<MAX_TREE_BYTES>(body)?;
-            let mut read =
-                type_value(&document.value, of).map_err(|error| format!("yaml: {error}"))?;
+            let numbers = Numbers::ByValue;
+            let read = TypedSeed { of, numbers }.deserialize(&document.value);
+            let mut read = read.map_err(|error| format!("yaml: {error}"))?;
             // YAML becomes JSON before anything knows its type.
             read.faults.splice(..0, document.duplicates);
             Ok(read)
@@ -155,7 +171,7 @@ fn decode_typed(body: &[u8], format: BodyFormat, of: ObjectType) -> Result<Typed
 /// # Errors
 /// The tree is too deep.
 pub fn type_value(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_json::Error> {
-    let numbers = Numbers::ByValue;
+    let (of, numbers) = (of.found(), Numbers::ByValue);
     TypedSeed { of, numbers }.deserialize(value)
 }
 
@@ -163,72 +179,100 @@ pub fn type_value(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_
 ///
 /// # Errors
 /// The tree is too deep.
-pub fn type_patched(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_json::Error> {
+pub fn type_patched(
+    value: &Value,
+    of: Option<FoundType>,
+) -> Result<TypedDocument, serde_json::Error> {
     let numbers = Numbers::AsWritten;
     TypedSeed { of, numbers }.deserialize(value)
 }
 
-/// Checks that the body has the kind and version of its path (API-88).
+/// Checks that the body has the kind and version of its path (API-88). `refusal` says what is wrong
+/// with it as an object of another type.
 fn check_kind(
     kind: &str,
     version: &str,
     definition: &ResourceDefinition,
-    own_version: &str,
+    refusal: impl FnOnce(FoundType) -> Option<String>,
 ) -> Result<(), Box<Status>> {
-    let wanted = &definition.kind;
+    let (wanted, own_version) = (&definition.kind, definition.api_version());
     let kind = if kind.is_empty() { wanted } else { kind };
     let version = if version.is_empty() {
-        own_version
+        &own_version
     } else {
         version
     };
-    let is_accepted = || {
-        let (group, bare) = version.split_once('/').unwrap_or(("", version));
-        group == definition.group && definition.accepts.contains(&bare)
-    };
-    if kind == wanted && (version == own_version || is_accepted()) {
+    let (group, bare) = version.split_once('/').unwrap_or(("", version));
+    let is_accepted = group == definition.group && definition.accepts.contains(&bare);
+    if kind == wanted && (version == own_version || is_accepted) {
         return Ok(());
     }
-    let OtherKind { is_known, why } = OtherKind::of(kind, version, definition);
-    if kind == wanted && is_known {
+    if kind == wanted && is_known(kind, version, definition) {
         return Err(Box::new(Status::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({own_version})"
         ))));
     }
-    let bare = version.split_once('/').map_or(version, |(_, bare)| bare);
+    let why = of_other_kind(kind, version, definition, refusal);
     Err(Box::new(Status::bad_request(format!(
         "{kind} in version \"{bare}\" cannot be handled as a {wanted}: {why}"
     ))))
 }
 
-/// A kind or a version that is not the one that was wanted.
-pub(crate) struct OtherKind {
-    /// Whether Kubernetes has it.
-    is_known: bool,
-    /// Why it can't be taken for the one that was wanted.
-    pub why: String,
+/// Why an object of this kind and version can't be taken for one of the definition. Who knows the
+/// kind reads it first: `refusal` says what is wrong with it as an object of its own type.
+pub(crate) fn of_other_kind(
+    kind: &str,
+    version: &str,
+    definition: &ResourceDefinition,
+    refusal: impl FnOnce(FoundType) -> Option<String>,
+) -> String {
+    if !is_known(kind, version, definition) {
+        let scheme = scheme_of(&definition.group);
+        return format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+        );
+    }
+    let found = definition.object_type.found().and_then(|(schema, _)| {
+        let id = schema.object_kind(version, kind)?;
+        refusal((schema, id))
+    });
+    found.unwrap_or_else(|| {
+        let bare = version.split_once('/').map_or(version, |(_, bare)| bare);
+        no_conversion(bare, kind, definition)
+    })
 }
 
-impl OtherKind {
-    /// What becomes of an object of this kind and version where one of the definition is wanted.
-    pub(crate) fn of(kind: &str, version: &str, definition: &ResourceDefinition) -> OtherKind {
-        let wanted = &definition.kind;
-        let (group, bare) = version.split_once('/').unwrap_or(("", version));
-        let scheme = scheme_of(&definition.group);
-        let is_in_scheme =
-            scheme_of(group) == scheme || group.is_empty() && KINDS_OF_ALL_VERSIONS.contains(&kind);
-        let is_known = is_in_scheme && is_registered(definition.object_type, kind, version);
-        let why = if is_known {
-            let package = definition.internal_package();
-            format!("converting ({bare}.{kind}) to ({package}.{wanted}): unknown conversion")
-        } else {
-            format!(
-                "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
-            )
-        };
-        OtherKind { is_known, why }
+fn no_conversion(from: &str, kind: &str, definition: &ResourceDefinition) -> String {
+    let (package, wanted) = (definition.internal_package(), &definition.kind);
+    format!("converting ({from}.{kind}) to ({package}.{wanted}): unknown conversion")
+}
+
+/// Why an object of this kind without a version, which kube-apiserver looks for among the types
+/// that it has in memory, can't be taken for one of the definition.
+pub(crate) fn of_other_internal_kind(kind: &str, definition: &ResourceDefinition) -> String {
+    let found = definition.object_type.found();
+    let mut kinds = found.into_iter().flat_map(|(schema, _)| schema.structs());
+    let is_known = kinds.any(|of| {
+        let name = of.kind.as_ref();
+        name.is_some_and(|name| name.group == definition.group && name.kind == kind)
+    });
+    if is_known {
+        return no_conversion(definition.internal_package(), kind, definition);
     }
+    let (group, scheme) = (&definition.group, scheme_of(&definition.group));
+    format!(
+        "no kind \"{kind}\" is registered for the internal version of group \"{group}\" in \
+         scheme \"{scheme}\""
+    )
+}
+
+/// Whether Kubernetes has a kind in this version.
+fn is_known(kind: &str, version: &str, definition: &ResourceDefinition) -> bool {
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let is_in_scheme = scheme_of(group) == scheme_of(&definition.group)
+        || group.is_empty() && KINDS_OF_ALL_VERSIONS.contains(&kind);
+    is_in_scheme && is_registered(definition.object_type, kind, version)
 }
 
 /// The place in Kubernetes' sources of what knows the kinds of a group, as refusals name it. Two
@@ -253,25 +297,23 @@ const KINDS_OF_ALL_VERSIONS: [&str; 8] = [
     "WatchEvent",
 ];
 
-/// Whether there is a kind of this name in this version, with or without a resource. Types of
-/// which little is known know no other kinds, so each version of their own may exist.
+/// Whether there is a kind of this name in this version, with or without a resource, served or not.
+/// Types of which little is known know no other kinds, so each version of their own may exist.
 fn is_registered(of: ObjectType, kind: &str, version: &str) -> bool {
     let Some((schema, own)) = of.found() else {
         return false;
     };
     let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let is_named = |name: &KindName| name.group == group && name.version == version;
-    let mut structs = schema.structs();
     let is_list_of = |found: &str| kind.strip_suffix("List") == Some(found);
+    let is_this = |name: &KindName| {
+        let is_named = name.kind == kind || is_list_of(&name.kind);
+        let is_everywhere = KINDS_OF_ALL_VERSIONS.contains(&kind);
+        name.group == group && name.version == version && (is_named || is_everywhere)
+    };
+    let mut kinds = schema.structs().filter_map(|of| of.kind.as_ref());
     schema.get(own).is_some_and(|own| own.is_open)
-        || structs.any(|of| {
-            of.kind.as_ref().is_some_and(|name| {
-                is_named(name)
-                    && (name.kind == kind
-                        || is_list_of(&name.kind)
-                        || KINDS_OF_ALL_VERSIONS.contains(&kind))
-            })
-        })
+        || kinds.any(is_this)
+        || schema.unserved().iter().any(is_this)
 }
 
 /// The part of a body that a refusal shows: its first 30 bytes, as text when it looks like JSON
@@ -303,8 +345,10 @@ fn summary(body: &[u8]) -> String {
 /// The fault in the text.
 pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<FieldFault>), String> {
     let document = match format {
-        BodyFormat::Json => serde_json::from_slice::<tree::Document<MAX_TREE_BYTES>>(body)
-            .map_err(|error| json_fault(body, &error))?,
+        BodyFormat::Json => {
+            serde_json::from_str::<tree::Document<MAX_TREE_BYTES>>(&go_json_text(body))
+                .map_err(|error| json_fault(body, &error))?
+        }
         BodyFormat::Yaml => read_yaml(body)?,
     };
     Ok((document.value, document.duplicates))
@@ -316,7 +360,7 @@ pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<Field
 /// # Errors
 /// The fault in the text.
 pub fn decode_part(body: &[u8]) -> Result<(Value, Vec<FieldFault>), String> {
-    let part = serde_json::from_slice::<tree::Part<MAX_TREE_BYTES>>(body);
+    let part = serde_json::from_str::<tree::Part<MAX_TREE_BYTES>>(&go_json_text(body));
     let document = part.map_err(|error| json_fault(body, &error))?.0;
     Ok((document.value, document.duplicates))
 }

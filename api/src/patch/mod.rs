@@ -9,6 +9,7 @@ mod missing;
 mod patched_text;
 mod paths;
 mod strategic;
+mod unchecked;
 
 use std::cell::OnceCell;
 
@@ -16,7 +17,8 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
 use crate::decode::{
-    self, FieldFault, OtherKind, TypedDocument, decode_part, strict_decoding_error, type_patched,
+    self, FieldFault, TypedDocument, decode_part, of_other_internal_kind, of_other_kind,
+    strict_decoding_error, type_patched,
 };
 use crate::document_paths::{FieldFaults, Place, json_type};
 use crate::go_json::{Expected, document_error, object_error};
@@ -252,7 +254,12 @@ fn drop_nulls(value: &mut Value) {
 
 /// A body that is no patch.
 fn unreadable(why: String) -> Box<Status> {
-    Box::new(Status::bad_request(format!("error decoding patch: {why}")))
+    unreadable_as(format!("error decoding patch: {why}"))
+}
+
+/// As [`unreadable`], in these words alone.
+fn unreadable_as(why: String) -> Box<Status> {
+    Box::new(Status::bad_request(why))
 }
 
 /// Reads a merge patch. What Go can't read either is refused in Go's words.
@@ -396,6 +403,21 @@ fn carry_out(operation: &PatchOperation, document: &mut Value, limits: &mut Limi
         && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
 }
 
+/// An object that has nothing but unknown members.
+fn nothing_known(members: &Map<String, Value>) -> TypedDocument {
+    let mut faults = FieldFaults::default();
+    for name in members.keys() {
+        if !["apiVersion", "kind"].contains(&name.as_str()) {
+            faults.note(FieldFault::Unknown, name);
+        }
+    }
+    TypedDocument {
+        value: Map::new().into(),
+        faults: faults.into_vec(),
+        refusal: None,
+    }
+}
+
 /// Checks the result of a patch with these faults.
 fn finish(
     patched: Value,
@@ -408,26 +430,47 @@ fn finish(
         _ => return Err(Refusal::Failed),
     };
     let own_version = definition.api_version();
-    let named = |name, own| match members.get(name) {
-        None | Some(Value::Null) => Ok(own),
-        Some(Value::String(text)) if text.is_empty() => Ok(own),
-        Some(Value::String(text)) => Ok(text),
-        Some(other) => Err(format!(
+    let text = |name| match members.get(name) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(text)) => Ok(text.as_str()),
+        Some(other) => Err(Refusal::Invalid(format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct \
              field .{name} of type string",
             json_type(other)
-        )),
+        ))),
     };
-    let types = named("kind", &definition.kind);
-    let types = types.and_then(|kind| Ok((kind, named("apiVersion", &own_version)?)));
-    let other = types.map(|(kind, version)| {
-        let is_other = kind != &definition.kind || version != &own_version;
-        is_other.then(|| OtherKind::of(kind, version, definition).why)
-    });
-    if let Err(why) | Ok(Some(why)) = other {
+    let of = definition.object_type.found();
+    let (kind, version) = (text("kind")?, text("apiVersion")?);
+    let kind = if kind.is_empty() {
+        &definition.kind
+    } else {
+        kind
+    };
+    let has_struct = of.is_some_and(|(schema, id)| schema.get(id).is_some_and(|of| !of.is_open));
+    let is_internal = version.is_empty() && has_struct;
+    let version = if version.is_empty() {
+        &own_version
+    } else {
+        version
+    };
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version}");
         return Err(Refusal::Invalid(why));
     }
-    let read = type_patched(&patched, definition.object_type).map_err(|_| {
+    if kind != definition.kind || version != own_version {
+        return Err(Refusal::Invalid(match is_internal {
+            true => of_other_internal_kind(kind, definition),
+            false => of_other_kind(kind, version, definition, |of| {
+                type_patched(&patched, Some(of)).ok()?.refusal
+            }),
+        }));
+    }
+    let read = match is_internal {
+        // The type that kube-apiserver has in memory has no field of these names.
+        true => Ok(nothing_known(members)),
+        false => type_patched(&patched, of),
+    };
+    let read = read.map_err(|_| {
         let levels = decode::MAX_DEPTH;
         Refusal::Invalid(format!("the result is nested deeper than {levels} levels"))
     })?;

@@ -31,6 +31,11 @@ pub const END: &[u8] = &[0x1a, 0, 0x22, 0];
 /// The reason why a body can't be read or written.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ProtobufError {
+    /// It does not begin as a message does.
+    #[error(
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+    )]
+    Unmarked,
     /// It is not a message, or a broken one.
     #[error("the body is not a protobuf object: {0}")]
     Malformed(String),
@@ -65,9 +70,7 @@ impl<'b> Envelope<'b> {
     /// # Errors
     /// [`ProtobufError::Malformed`]
     pub fn read(body: &'b [u8]) -> Result<Envelope<'b>, ProtobufError> {
-        let message = body
-            .strip_prefix(MAGIC)
-            .ok_or_else(|| malformed("it does not begin with the four bytes that mark one"))?;
+        let message = body.strip_prefix(MAGIC).ok_or(ProtobufError::Unmarked)?;
         if message.is_empty() {
             return Err(malformed("empty body"));
         }

@@ -14,6 +14,8 @@ pub struct Schema {
     pub(super) by_name: HashMap<String, StructId>,
     /// Those that are kinds, by their names without group and version.
     pub(super) kinds: OnceLock<HashMap<String, Vec<StructId>>>,
+    /// Kinds of versions that are known and no longer served, or not yet.
+    pub(super) unserved: Vec<KindName>,
 }
 
 /// A struct of a [`Schema`].
@@ -309,6 +311,11 @@ impl Schema {
             }
         }
         kinds
+    }
+
+    /// The names of kinds in versions that are known and not served.
+    pub fn unserved(&self) -> &[KindName] {
+        &self.unserved
     }
 
     /// All structs.

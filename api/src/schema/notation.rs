@@ -14,6 +14,8 @@
 //! A text begins with the name of its package. The group and version of its kinds follow; without
 //! them they are those of the core group.
 //!
+//! `kinds` lists the kinds of a version that is known and not served, of which nothing else is told.
+//!
 //! `name` gives a type another name. Behind `enum` it lists the values, with `|` between them; `""`
 //! is the empty text.
 //!
@@ -73,6 +75,7 @@ struct Texts<'t> {
     structs: Vec<StructText<'t>>,
     /// The group and version of a package's kinds, as in `apiVersion`.
     versions: HashMap<&'t str, &'t str>,
+    unserved: Vec<KindName>,
 }
 
 struct Name<'t> {
@@ -141,6 +144,11 @@ impl<'t> Texts<'t> {
                         return Err(fault(package, &words, "a name that is there already"));
                     }
                 }
+                (["kinds", kinds @ ..], false) => {
+                    let named = kinds.iter().filter_map(|kind| self.kind(package, kind));
+                    let named: Vec<KindName> = named.collect();
+                    self.unserved.extend(named);
+                }
                 (["type", name, rest @ ..], false) => {
                     if !rest.iter().all(|word| TYPE_WORDS.contains(word)) {
                         return Err(fault(package, &words, "an unknown word"));
@@ -160,6 +168,17 @@ impl<'t> Texts<'t> {
             }
         }
         Ok(())
+    }
+
+    /// The name of a package's kind.
+    fn kind(&self, package: &str, kind: &str) -> Option<KindName> {
+        let version = self.versions.get(package)?;
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        Some(KindName {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        })
     }
 
     fn resolve(self) -> Result<Schema, NotationError> {
@@ -182,6 +201,7 @@ impl<'t> Texts<'t> {
             structs,
             by_name,
             kinds: Default::default(),
+            unserved: self.unserved,
         })
     }
 }
@@ -217,16 +237,8 @@ impl Resolver<'_, '_> {
     }
 
     fn kind(&self, text: &StructText<'_>) -> Option<KindName> {
-        if !text.words.contains(&"kind") {
-            return None;
-        }
-        let version = self.texts.versions.get(text.package)?;
-        let (group, version) = version.split_once('/').unwrap_or(("", version));
-        Some(KindName {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: text.name.to_owned(),
-        })
+        let is_kind = text.words.contains(&"kind");
+        is_kind.then(|| self.texts.kind(text.package, text.name))?
     }
 
     fn add_fields(

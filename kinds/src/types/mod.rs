@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use api::schema::{META, ObjectType, Schema};
 
-/// The text of each package.
-pub const PACKAGES: [&str; 23] = [
+/// The text of each package, and one with the kinds of versions that are not served.
+pub const PACKAGES: [&str; 24] = [
     include_str!("admissionregistration.v1.txt"),
     include_str!("apiextensions.v1.txt"),
     include_str!("apiregistration.v1.txt"),
@@ -33,6 +33,7 @@ pub const PACKAGES: [&str; 23] = [
     include_str!("resource.v1.txt"),
     include_str!("scheduling.v1.txt"),
     include_str!("storage.v1.txt"),
+    include_str!("unserved.txt"),
 ];
 
 /// The types of all packages, read when they are first asked for.

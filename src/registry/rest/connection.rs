@@ -88,6 +88,11 @@ impl ConnectionStore {
         at: NamespacedName<'_>,
         query: &Query,
     ) -> Result<Connected, Box<Status>> {
+        // To read a log changes nothing.
+        if self.subresource != LOG && query.first("dryRun").is_some() {
+            let status = Status::bad_request("dryRun is not supported");
+            return Err(Box::new(status));
+        }
         let name = self.name(at.name);
         let at = NamespacedName { name, ..at };
         let object = self.store.read(at, "0").await?;

@@ -1,9 +1,12 @@
 //! Bodies of server-side apply (API-170).
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::document::judge;
-use crate::api::decode::{BodyFormat, FieldFault, decode_value};
+use crate::api::decode::{BodyFormat, FieldFault, decode_value, go_json_text};
+use crate::api::document_paths::json_type;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
@@ -29,7 +32,13 @@ pub(super) fn read(
     let members = match value {
         Value::Object(members) => members,
         Value::Null => Map::new(),
-        _ => return Err(bad("what is applied must be an object")),
+        other => {
+            return Err(bad(&format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go \
+                 value of type map[string]interface {{}}",
+                json_type(&other)
+            )));
+        }
     };
     let (validation, warnings) = (options.field_validation, &context.warnings);
     judge(&duplicates, validation, warnings, |error| {
@@ -43,7 +52,10 @@ pub(super) fn read(
 
 /// A body as YAML reads it. JSON is YAML too, but for how duplicate members are told.
 fn decoded(body: &[u8]) -> Result<(Value, Vec<FieldFault>), String> {
-    if is_json(body)
+    // What is no text in JSON is no YAML either.
+    let is_text = matches!(go_json_text(body), Cow::Borrowed(_));
+    if is_text
+        && is_json(body)
         && let Ok((value, duplicates)) = decode_value(body, BodyFormat::Json)
         && duplicates.is_empty()
     {

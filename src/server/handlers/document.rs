@@ -3,10 +3,12 @@
 
 use bytes::Bytes;
 
-use crate::api::decode::{BodyFormat, FieldFault, decode_object, strict_decoding_error};
+use crate::api::decode::{
+    BodyFormat, FieldFault, decode_object, strict_decoding_error, unrecognized,
+};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
-use crate::api::protobuf::{self, Texts};
+use crate::api::protobuf::{self, ProtobufError, Texts};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::warnings::Warnings;
@@ -40,6 +42,10 @@ impl Document {
     ) -> Result<Object, Box<Status>> {
         let schema = definition.object_type.schema;
         let (version, kind) = (definition.api_version(), &definition.kind);
+        if self.form == BodyForm::Protobuf && !self.body.starts_with(protobuf::MAGIC) {
+            let why = ProtobufError::Unmarked.to_string();
+            return Err(unrecognized(&self.body, &why, definition));
+        }
         let (body, format) = self.into_text(&version, kind, schema)?;
         let decoded = decode_object(&body, format, definition)?;
         judge(&decoded.faults, validation, warnings, |error| {

@@ -4,8 +4,10 @@
 //! enter, and an [`Encoding`] or a [`BodyForm`] leaves. It must not know how either is written or
 //! read.
 
-use http::HeaderMap;
+mod media_type;
+
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
 
 use super::encoding::{Conversion, Encoding, JSON, MediaTypeRef, MetaVersion, PROTOBUF, YAML};
 use crate::api::decode::BodyFormat;
@@ -48,6 +50,14 @@ impl Offer {
     fn is_listed(self) -> bool {
         !matches!(self, Offer::Unlisted | Offer::Groups)
     }
+
+    /// Whether a clause may ask for the version of the server's answers that all have.
+    fn has_server_version(self) -> bool {
+        matches!(
+            self,
+            Offer::Objects | Offer::CreatedOnly | Offer::Lists | Offer::Watch
+        )
+    }
 }
 
 /// The client accepts nothing that is offered (API-55).
@@ -78,12 +88,7 @@ pub fn accept(
 }
 
 fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcceptable> {
-    let mut texts = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .peekable();
-    if texts.peek().is_none_or(|text| text.trim().is_empty()) {
+    if accept_header(headers).trim_ascii().is_empty() {
         return Ok(Encoding::default());
     }
     let clauses = clauses(headers);
@@ -95,15 +100,24 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
     found.ok_or_else(|| NotAcceptable::of(false, offer))
 }
 
+/// The header Accept. The first counts if there are several.
+fn accept_header(headers: &HeaderMap) -> &[u8] {
+    let first = headers.get(ACCEPT);
+    first.map(HeaderValue::as_bytes).unwrap_or_default()
+}
+
+/// The clauses of Accept in the client's order.
+fn clauses_as_given(headers: &HeaderMap) -> impl Iterator<Item = Clause<'_>> {
+    let texts = accept_header(headers).split(|byte| *byte == b',');
+    // What is no text names nothing.
+    let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
+    texts.filter_map(Clause::parse)
+}
+
 /// The clauses of Accept, the best first: those of higher quality, then those that name more. Of
 /// equal ones the client's order is kept.
 fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
-    let texts = headers.get_all(ACCEPT).iter();
-    let texts = texts.filter_map(|value| value.to_str().ok());
-    let mut clauses: Vec<Clause<'_>> = texts
-        .flat_map(|text| text.split(','))
-        .filter_map(Clause::parse)
-        .collect();
+    let mut clauses: Vec<Clause<'_>> = clauses_as_given(headers).collect();
     clauses.sort_by(|a, b| {
         let by_quality = b.quality.total_cmp(&a.quality);
         by_quality.then_with(|| a.wildcards().cmp(&b.wildcards()))
@@ -119,15 +133,10 @@ pub fn accepted(headers: &HeaderMap) -> Vec<&str> {
 
 /// Whether a client takes JSON, in whatever form (API-38).
 pub fn takes_json(headers: &HeaderMap) -> bool {
-    let mut clauses = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(','))
-        .filter_map(Clause::parse)
-        .peekable();
+    let mut clauses = clauses_as_given(headers);
     let json = Some(MediaTypeRef::default());
-    clauses.peek().is_none() || clauses.any(|clause| clause.named_media_type() == json)
+    accept_header(headers).trim_ascii().is_empty()
+        || clauses.any(|clause| clause.named_media_type() == json)
 }
 
 impl NotAcceptable {
@@ -181,7 +190,8 @@ impl<'h> Clause<'h> {
         };
         for piece in pieces {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-            let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+            // Quotes belong to the value, as kube-apiserver's library reads it.
+            let (name, value) = (name.trim(), value.trim());
             if name == "q" {
                 clause.quality = value.parse().unwrap_or(0.0);
             } else {
@@ -199,16 +209,18 @@ impl<'h> Clause<'h> {
             .count()
     }
 
+    /// The last parameter of this name, if it has a value.
     fn parameter(&self, name: &str) -> Option<&'h str> {
-        self.parameters
-            .iter()
-            .find(|(key, _)| *key == name)
+        let mut parameters = self.parameters.iter();
+        let found = parameters.rfind(|(key, _)| *key == name);
+        found
             .map(|(_, value)| *value)
+            .filter(|value| !value.is_empty())
     }
 
-    /// The media type without its parameters.
+    /// The media type without its parameters. Unlike in Content-Type, capital letters count.
     fn named_media_type(&self) -> Option<MediaTypeRef> {
-        match self.media_type.to_ascii_lowercase().as_str() {
+        match self.media_type {
             "*/*" => Some(MediaTypeRef::default()),
             name => MediaTypeRef::named(name),
         }
@@ -216,26 +228,28 @@ impl<'h> Clause<'h> {
 
     /// The encoding for this clause, if it can be served.
     fn matched(&self, offer: Offer) -> Option<Encoding> {
-        let is_any = self.media_type.eq_ignore_ascii_case("application/*");
-        let media_type = match is_any {
-            true => MediaTypeRef::default(),
-            false => self.named_media_type()?,
+        let media_type = match self.media_type {
+            "application/*" => MediaTypeRef::default(),
+            _ => self.named_media_type()?,
         };
         if offer == Offer::Watch && !media_type.has_streams() {
             return None;
         }
-        if self
-            .parameter("stream")
-            .is_some_and(|v| v != "watch" && !v.is_empty())
-            || self
-                .parameter("sv")
-                .is_some_and(|v| v != "v1" && !v.is_empty())
-        {
+        let has_other = |name: &str, wanted: Option<&str>| {
+            let value = self.parameter(name);
+            value.is_some_and(|value| Some(value) != wanted)
+        };
+        let server_version = offer.has_server_version().then_some("v1");
+        if has_other("stream", Some("watch")) || has_other("sv", server_version) {
             return None;
         }
-        let conversion = match self.parameter("as").filter(|kind| !kind.is_empty()) {
-            None => None,
-            Some(kind) => {
+        let is_asked = ["as", "g", "v"]
+            .iter()
+            .any(|name| self.parameter(name).is_some());
+        let conversion = match is_asked {
+            false => None,
+            true => {
+                let kind = self.parameter("as").unwrap_or_default();
                 let conversion = self.conversion(kind, offer)?;
                 // Neither has a form in protobuf (API-67).
                 let is_text = matches!(
@@ -290,16 +304,24 @@ impl<'h> Clause<'h> {
     }
 }
 
-/// The media type of a body in lower case and without parameters. It is empty when there is none
-/// (API-56).
-pub fn content_type(headers: &HeaderMap) -> String {
-    headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.split(';').next())
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+/// The media type of a patch: the text of Content-Type in front of its parameters (API-56).
+/// Capital letters and spaces behind it count.
+pub fn patch_type(headers: &HeaderMap) -> &str {
+    let text = content_type(headers).unwrap_or_default();
+    text.split_once(';').map_or(text, |(name, _)| name)
+}
+
+/// Whether a Content-Type names one of these media types among others, or with spaces behind it.
+pub fn mentions(headers: &HeaderMap, media_types: &[&str]) -> bool {
+    let clauses = content_type(headers).unwrap_or_default().split(',');
+    let mut names = clauses.filter_map(|clause| clause.split(';').next());
+    names.any(|name| media_types.contains(&name.trim()))
+}
+
+/// The header Content-Type. One that is no text names nothing that there is.
+fn content_type(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(CONTENT_TYPE)?.as_bytes().trim_ascii();
+    Some(std::str::from_utf8(value).unwrap_or("?"))
 }
 
 /// The format of a body that holds an object or options.
@@ -314,8 +336,12 @@ pub enum BodyForm {
 /// The format of a body that holds an object or options. Without a content type it is JSON
 /// (API-56).
 pub fn body_form(headers: &HeaderMap) -> Option<BodyForm> {
-    match content_type(headers).as_str() {
-        "" | JSON => Some(BodyForm::Text(BodyFormat::Json)),
+    let media_type = match content_type(headers) {
+        None | Some("") => JSON.to_owned(),
+        Some(text) => media_type::of_content(text)?,
+    };
+    match media_type.as_str() {
+        JSON => Some(BodyForm::Text(BodyFormat::Json)),
         YAML => Some(BodyForm::Text(BodyFormat::Yaml)),
         PROTOBUF => Some(BodyForm::Protobuf),
         _ => None,

@@ -64,6 +64,13 @@ pub fn page_not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
+/// The response for an OpenAPI document that does not exist: nothing (API-41).
+pub fn document_not_found() -> Answer {
+    let mut answer = Response::new(ResponseBody::Empty);
+    *answer.status_mut() = StatusCode::NOT_FOUND;
+    answer
+}
+
 /// A refusal with its headers (API-20, API-150).
 pub fn refusal(status: &Status, form: &Form) -> Answer {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

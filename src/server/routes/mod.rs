@@ -102,6 +102,8 @@ impl Target {
 pub enum Miss {
     /// The path does not exist. The response is text.
     Page,
+    /// There is no OpenAPI document of this name. The response is empty.
+    Document,
     /// The group is served but has no such resource. The response is a Status.
     Resource,
     /// The path does not support the method. The response is a Status.

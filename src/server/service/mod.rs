@@ -42,6 +42,7 @@ use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::respond::{self, Answer};
 use super::routes::{self, Miss, Route};
 use super::service_accounts::IssuerDiscovery;
+use crate::api::decode::go_text;
 use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
@@ -319,10 +320,8 @@ impl Service {
 /// The field manager: the given name, or the program name of the client (API-155).
 fn manager(parts: &Parts, query: &Query) -> String {
     let agent = parts.headers.get(http::header::USER_AGENT);
-    let agent = agent
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    options::field_manager(query, agent)
+    let agent = agent.map(HeaderValue::as_bytes).unwrap_or_default();
+    options::field_manager(query, &go_text(agent))
 }
 
 /// Labels for the server's own paths and for resources. Clients cannot invent label values.
@@ -386,7 +385,7 @@ async fn handle(
         Route::OpenApiV3Index => generation.openapi.v3_index(headers),
         Route::OpenApiV3(key) => {
             let found = generation.openapi.v3(&key, &scope.query, headers);
-            found.ok_or(Miss::Page)?
+            found.ok_or(Miss::Document)?
         }
         Route::IssuerConfiguration => issuer(scope)?.configuration(),
         Route::IssuerKeys => issuer(scope)?.keys(),

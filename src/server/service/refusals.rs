@@ -46,6 +46,7 @@ impl From<Miss> for Refused {
     fn from(miss: Miss) -> Refused {
         match miss {
             Miss::Page => respond::page_not_found().into(),
+            Miss::Document => respond::document_not_found().into(),
             Miss::Resource => Refused::Status(Box::new(Status::route_not_found())),
             Miss::Method => Refused::Status(Box::new(Status::method_not_allowed_route())),
         }

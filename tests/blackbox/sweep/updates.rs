@@ -25,6 +25,9 @@ const MARK: &str = "{uid}";
 /// What stands for times of the day of the recording.
 const NOW: &str = "2026-01-03T00:00:00Z";
 
+/// The requester of the recording, whom requests for certificates name.
+const REQUESTER: &str = "a-token-of-the-requester,admin,admin,system:masters\n";
+
 /// Of texts with more characters than this the beginning and a hash are recorded.
 const LONG: usize = 300;
 
@@ -185,7 +188,8 @@ async fn differences(client: Client, cases: Vec<&Value>) -> Vec<Difference> {
 
 #[tokio::test]
 async fn generated_updates_of_all_kinds_are_answered_as_by_kube_apiserver() {
-    let daemon = Daemon::with(&[PROTECTED, HELD]).await;
+    let daemon = Daemon::with_users(REQUESTER, &[PROTECTED, HELD]).await;
+    let target = || daemon.target().with_token("a-token-of-the-requester");
     let cases = cases(CASES);
     assert!(cases.len() > 5000, "{} cases", cases.len());
     let mut kinds: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -204,7 +208,7 @@ async fn generated_updates_of_all_kinds_are_answered_as_by_kube_apiserver() {
     }
     let played = shares
         .into_iter()
-        .map(|share| differences(daemon.target().client_over(Protocol::Http2), share));
+        .map(|share| differences(target().client_over(Protocol::Http2), share));
     let found: Vec<Difference> = join_all(played).await.into_iter().flatten().collect();
     only_gaps(&found, GAPS, "updates.txt");
 }

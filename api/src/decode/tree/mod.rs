@@ -18,7 +18,7 @@ pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
 use crate::document_paths::{FieldFault, FieldFaults, Place};
-use crate::schema::{ObjectType, Schema, Shape, Struct, StructId, Type, is_zero};
+use crate::schema::{Schema, Shape, Struct, StructId, Type, is_zero};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
 /// the difference leaves room for the lists and watch events around an object.
@@ -115,8 +115,8 @@ pub struct TypedDocument {
 
 /// Reads a document by the type of its object.
 pub struct TypedSeed {
-    /// The type.
-    pub of: ObjectType,
+    /// The type. Without one anything is read.
+    pub of: Option<(&'static Schema, StructId)>,
     /// How the document writes numbers.
     pub numbers: Numbers,
 }
@@ -126,7 +126,7 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
         let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
-        let guide = match self.of.found() {
+        let guide = match self.of {
             Some((schema, id)) => {
                 reading.merges = schema.get(id).is_some_and(|of| !of.is_open);
                 Guide::Object(schema, id)
