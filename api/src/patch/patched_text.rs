@@ -140,11 +140,16 @@ fn part<'r>(reached: Option<&'r Reached>, name: &str) -> Option<&'r Reached> {
     part.or_else(|| reached.is_whole.then_some(reached))
 }
 
-/// The place of a member among those that its type declares. Its type comes first.
+/// The place of a member among those that its type declares. Its kind and version come first.
 fn position(of: Option<(&Schema, Of<'_>)>, name: &str) -> Option<usize> {
     let (schema, id) = of.and_then(struct_of)?;
-    let field = schema.get(id)?.field(name)?;
-    Some(field.position + 1)
+    let field = schema.get(id)?.field(name);
+    match (field, name) {
+        (Some(field), _) => Some(field.position + 2),
+        (None, "kind") => Some(0),
+        (None, "apiVersion") => Some(1),
+        (None, _) => None,
+    }
 }
 
 fn struct_of<'s>((schema, of): (&'s Schema, Of<'_>)) -> Option<(&'s Schema, StructId)> {

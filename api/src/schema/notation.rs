@@ -14,7 +14,8 @@
 //! A text begins with the name of its package. The group and version of its kinds follow; without
 //! them they are those of the core group.
 //!
-//! `kinds` lists the kinds of a version that is known and not served, of which nothing else is told.
+//! `kinds` lists the kinds of a version that is known and not served, of which nothing else is
+//! told.
 //!
 //! `name` gives a type another name. Behind `enum` it lists the values, with `|` between them; `""`
 //! is the empty text.

@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 
 use api::decode::{BodyFormat, decode_object};
 use api::managed_fields::{Application, FieldManager};
+use api::object::Object;
 use api::options::FieldValidation;
 use api::patch::{Patch, PatchKind};
 use api::resource::{
@@ -272,4 +273,48 @@ fn the_count_of_templates_is_a_number() {
     let refusal = manager.apply(Some(&live), application, |_| {}).unwrap_err();
     let wanted = format!("failed to convert to unversioned (/a; apps/v1, Kind=DaemonSet): {wrong}");
     assert_eq!((refusal.code, refusal.message), (500, wanted));
+}
+
+/// API-88, API-154: of versions that were served once the names of kinds are known.
+#[test]
+fn versions_that_are_not_served_are_known_and_not_converted() {
+    let row = super::apps::deployments();
+    let body = br#"{"apiVersion":"extensions/v1beta1","kind":"Deployment"}"#;
+    let refused = decode_object(body, BodyFormat::Json, &row).expect_err("another version");
+    assert_eq!(
+        refused.message,
+        "the API version in the data (extensions/v1beta1) does not match the expected API version \
+         (apps/v1)"
+    );
+    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}});
+    let object = Object::of(object.as_object().expect("an object").clone());
+    for (patch, why) in [
+        (
+            r#"{"apiVersion":"apps/v1beta1"}"#,
+            "converting (v1beta1.Deployment) to (apps.Deployment): unknown conversion",
+        ),
+        (
+            r#"{"apiVersion":"apps/v1beta9"}"#,
+            "no kind \"Deployment\" is registered for version \"apps/v1beta9\" in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\"",
+        ),
+        (
+            r#"{"apiVersion":"v1","kind":"Secret","data":{"a":"b"}}"#,
+            "illegal base64 data at input byte 0",
+        ),
+        (
+            r#"{"apiVersion":null,"kind":"ReplicaSet"}"#,
+            "converting (apps.ReplicaSet) to (apps.Deployment): unknown conversion",
+        ),
+        (
+            r#"{"apiVersion":null,"kind":"Pod"}"#,
+            "no kind \"Pod\" is registered for the internal version of group \"apps\" in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\"",
+        ),
+    ] {
+        let patch = Patch::parse(PatchKind::Merge, patch.as_bytes()).expect("a patch");
+        let refused = patch.apply(&object, &row, FieldValidation::Warn);
+        let refused = refused.expect_err("another kind");
+        assert!(refused.message.ends_with(why), "{}", refused.message);
+    }
 }

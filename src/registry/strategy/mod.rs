@@ -183,6 +183,10 @@ impl Strategy {
             keep(object, stored, part);
         }
         if let Some(prepare) = strategy.prepare {
+            if subresource.is_none() && !self.definition.generation_tells_empty {
+                // What is prepared may depend on what has changed.
+                self.hub.forget_same_empties(object, stored);
+            }
             prepare(object, stored);
             self.fill_in(object);
         }
