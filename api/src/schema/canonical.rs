@@ -212,6 +212,8 @@ pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
         (Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64), Value::Number(number)) => {
             number.as_f64() == Some(0.0)
         }
+        // JSON of any form has a value as soon as it is given.
+        (Shape::Object | Shape::Any, _) => false,
         (_, Value::Array(items)) => items.is_empty(),
         (Shape::Struct(_) | Shape::Map(_), Value::Object(members)) => members.is_empty(),
         _ => false,
