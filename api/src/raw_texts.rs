@@ -52,7 +52,8 @@ impl RawTexts {
             found: &mut found,
         };
         let mut reader = serde_json::Deserializer::from_slice(document);
-        // The document was read before. What it has twice in other forms keeps its value alone.
+        // The document was read before, so this ends early only where it has a member twice in
+        // different forms. The values behind it are kept without their texts.
         let _ = walk.deserialize(&mut reader);
         found
     }

@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::{FutureExt, ready};
 use x509_parser::asn1_rs::{Any, FromDer, Tag};
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::parse_x509_pem;
 
 use super::rights::{Act, Rights};
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
+use crate::kinds::validation::certificates::pem_blocks;
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
@@ -150,9 +150,13 @@ impl ValidatingPlugin for CertificateSubjectRestriction {
 fn organizations(request: &Object) -> Result<Vec<String>, String> {
     let pem = STANDARD.decode(request.text(&["spec", "request"]));
     let pem = pem.map_err(|error| error.to_string())?;
-    let (_, block) = parse_x509_pem(&pem).map_err(|error| error.to_string())?;
+    // The block that validation and signers read.
+    let block = pem_blocks(&String::from_utf8_lossy(&pem))
+        .next()
+        .map(|block| block.bytes)
+        .ok_or("PEM block type must be CERTIFICATE REQUEST")?;
     let (_, request) =
-        X509CertificationRequest::from_der(&block.contents).map_err(|error| error.to_string())?;
+        X509CertificationRequest::from_der(&block).map_err(|error| error.to_string())?;
     let subject = &request.certification_request_info.subject;
     let values = subject.iter_organization().map(|one| one.attr_value());
     Ok(values.map(text).collect())
@@ -164,7 +168,11 @@ fn text(value: &Any<'_>) -> String {
         Tag::BmpString => {
             let units = value.data.chunks_exact(2);
             let units = units.map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-            let units: Vec<u16> = units.collect();
+            let mut units: Vec<u16> = units.collect();
+            // Go takes a zero at the end for a mark of it.
+            if units.last() == Some(&0) {
+                units.pop();
+            }
             String::from_utf16_lossy(&units)
         }
         _ => String::from_utf8_lossy(value.data).into_owned(),
@@ -296,6 +304,25 @@ mod tests {
                        kubernetes.io/kube-apiserver-client signer with system:masters group is not \
                        allowed";
             assert_eq!(answer.unwrap_err().message, why);
+        }
+        // A block that is closed as another one is none.
+        let harmless = STANDARD.decode(pem(DnValue::Utf8String("a".to_owned())));
+        let harmless = String::from_utf8(harmless.unwrap()).unwrap();
+        let hidden = STANDARD.decode(pem(masters[0].clone())).unwrap();
+        let hidden = String::from_utf8(hidden).unwrap();
+        let both = harmless.replace("END CERTIFICATE REQUEST", "END X") + &hidden;
+        let ended = format!("{MASTERS}\0");
+        let ended = DnValue::BmpString(ended.as_str().try_into().unwrap());
+        for request in [STANDARD.encode(both), pem(ended)] {
+            let spec = json!({"signerName": OF_CLIENTS, "request": request});
+            let answer = asked(
+                &CertificateSubjectRestriction,
+                ("bob", None),
+                None,
+                &object(&json!({"spec": spec})),
+            )
+            .await;
+            assert!(answer.is_err());
         }
         let plain = DnValue::Utf8String("masters".to_owned());
         for request in [request("a.b/c", &masters[0]), request(OF_CLIENTS, &plain)] {

@@ -3,11 +3,11 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::ensure_system_namespaces;
 use super::master_leases::MasterLeases;
@@ -30,6 +30,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The time between two repairs of what Services take.
 const REPAIR_PAUSE: Duration = Duration::from_secs(180);
+/// The time limit for the end of being an endpoint.
+const TIME_TO_LEAVE: Duration = Duration::from_secs(2);
 /// The time limit for one request.
 const TIME: Duration = Duration::from_secs(30);
 
@@ -52,10 +54,11 @@ pub struct ApiAddress {
 pub struct KubernetesServiceController {
     registry: Registry,
     address: ApiAddress,
-    /// Which servers there are. `None` if there is none but this one.
+    /// The leases of the servers that share the store. `None` if no other server does.
     leases: Option<MasterLeases>,
-    /// This server is no endpoint any more.
-    has_left: Arc<AtomicBool>,
+    /// Whether this server is no endpoint any more. It is held while endpoints are changed, so
+    /// that a server that leaves is not put back.
+    has_left: Arc<Mutex<bool>>,
 }
 
 impl KubernetesServiceController {
@@ -74,23 +77,33 @@ impl KubernetesServiceController {
     }
 
     /// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any
-    /// point.
+    /// point. A repair may take longer than a lease lasts, so it goes on beside.
     pub async fn run(self) {
-        let mut repaired = Repaired::default();
-        let mut repair_at = Instant::now();
+        tokio::join!(self.keep_on(), self.repair_on());
+    }
+
+    async fn keep_on(&self) {
+        let mut turns = tokio::time::interval(PAUSE);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let kept = async {
-                self.keep().await?;
-                if Instant::now() >= repair_at {
-                    repaired = self.repair(&repaired).await?;
-                    repair_at = Instant::now() + REPAIR_PAUSE;
+            turns.tick().await;
+            while let Err(status) = self.keep().await {
+                tracing::warn!(%status, "can't keep the service of the API, trying again");
+                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+            }
+        }
+    }
+
+    async fn repair_on(&self) {
+        let mut repaired = Repaired::default();
+        loop {
+            let pause = match self.repair(&repaired).await {
+                Ok(done) => {
+                    repaired = done;
+                    REPAIR_PAUSE
                 }
-                Ok::<(), Box<Status>>(())
-            };
-            let pause = match kept.await {
-                Ok(()) => PAUSE,
                 Err(status) => {
-                    tracing::warn!(%status, "can't keep the service of the API, trying again");
+                    tracing::warn!(%status, "can't repair what services take, trying again");
                     PAUSE_AFTER_ERROR
                 }
             };
@@ -124,7 +137,8 @@ impl KubernetesServiceController {
         let Some(advertised) = self.address.advertised else {
             return Ok(());
         };
-        if self.has_left.load(Ordering::SeqCst) {
+        let has_left = self.has_left.lock().await;
+        if *has_left {
             return Ok(());
         }
         let mut servers = vec![advertised];
@@ -137,13 +151,14 @@ impl KubernetesServiceController {
     }
 
     /// Takes this server from the endpoints, before it stops. Others do it when its lease has run
-    /// out, if this fails.
+    /// out, if this fails or takes too long.
     pub async fn leave(&self) {
         let (Some(leases), Some(advertised)) = (&self.leases, self.address.advertised) else {
             return;
         };
-        self.has_left.store(true, Ordering::SeqCst);
-        let left = async {
+        let leaving = async {
+            let mut has_left = self.has_left.lock().await;
+            *has_left = true;
             let removing = leases.remove(advertised, self.context().origin());
             removing.await.map_err(Status::internal)?;
             // The last one stays, as a Service without endpoints helps nobody.
@@ -152,7 +167,10 @@ impl KubernetesServiceController {
                 servers => self.keep_all_endpoints(servers).await,
             }
         };
-        if let Err(status) = left.await {
+        let outcome: Result<(), Box<Status>> = tokio::time::timeout(TIME_TO_LEAVE, leaving)
+            .await
+            .unwrap_or_else(|late| Err(Box::new(Status::internal(late))));
+        if let Err(status) = outcome {
             tracing::warn!(%status, "can't take this server from the endpoints of the API");
         }
     }
@@ -311,7 +329,13 @@ impl KubernetesServiceController {
             name: NAME,
         };
         let stored = found(store.read(at, "0").await)?;
-        let wanted = members.written(servers, self.address.port);
+        let own =
+            vec![json!({"name": "https", "port": self.address.port, "protocol": "TCP"})].into();
+        // A server whose port is another one does not change that of the others.
+        let is_alone = self.leases.is_none() || servers.len() < 2;
+        let known = stored.as_ref().and_then(|stored| members.ports(stored));
+        let ports = known.filter(|_| !is_alone).unwrap_or(own);
+        let wanted = members.written(servers, stored.as_ref(), ports);
         match stored {
             None => {
                 let metadata = json!({
@@ -351,9 +375,23 @@ impl Members {
         }
     }
 
-    /// The members of the object that tell these addresses.
-    fn written(&self, addresses: &[IpAddr], port: u16) -> Vec<(&'static str, Value)> {
-        let port = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+    /// The ports that a stored object tells.
+    fn ports(&self, stored: &Object) -> Option<Value> {
+        let ports = match self {
+            Members::Endpoints => stored.0.get("subsets")?.pointer("/0/ports"),
+            Members::Slice => stored.0.get("ports"),
+        };
+        ports.cloned().filter(Value::is_array)
+    }
+
+    /// The members of the object that tell these addresses. A slice has those of one family, which
+    /// does not change.
+    fn written(
+        &self,
+        addresses: &[IpAddr],
+        stored: Option<&Object>,
+        port: Value,
+    ) -> Vec<(&'static str, Value)> {
         match self {
             Members::Endpoints => {
                 let addresses = addresses
@@ -363,8 +401,13 @@ impl Members {
                 vec![("subsets", json!([subset]))]
             }
             Members::Slice => {
-                let is_v4 = addresses.iter().all(IpAddr::is_ipv4);
-                let endpoints = addresses.iter().map(|address| {
+                let is_v4 = match stored.map(|stored| stored.text(&["addressType"])) {
+                    Some("IPv6") => false,
+                    Some("IPv4") => true,
+                    _ => addresses.first().is_none_or(IpAddr::is_ipv4),
+                };
+                let of_family = addresses.iter().filter(|one| one.is_ipv4() == is_v4);
+                let endpoints = of_family.map(|address| {
                     json!({"addresses": [address.to_string()], "conditions": {"ready": true}})
                 });
                 vec![

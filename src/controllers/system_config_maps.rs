@@ -19,6 +19,7 @@ const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 const SINCE: &str = "since";
 /// How clients are known.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
+const AUTHORITIES: &str = "client-ca-file";
 
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -70,17 +71,44 @@ impl SystemConfigMaps {
         };
         if self.knows_accounts {
             let today = clock::now().strftime("%F").to_string();
-            let is_good = |data: &Value| is_past(data.get(SINCE), &today);
-            ensure(&store, TRACKING, json!({SINCE: today}), &is_good).await?;
+            let mend =
+                |data: Option<&Value>| match is_past(data.and_then(|data| data.get(SINCE)), &today)
+                {
+                    true => None,
+                    false => Some(json!({SINCE: today})),
+                };
+            ensure(&store, TRACKING, &mend).await?;
         }
         let authorities = (self.client_authorities)();
         if !authorities.is_empty() {
-            let wanted = json!({"client-ca-file": authorities});
-            let is_good = |data: &Value| *data == wanted;
-            ensure(&store, AUTHENTICATION, wanted.clone(), &is_good).await?;
+            let mend = |data: Option<&Value>| with_authorities(data, &authorities);
+            ensure(&store, AUTHENTICATION, &mend).await?;
         }
         Ok(())
     }
+}
+
+/// The data with these certificates among the authorities of clients. What other servers have put
+/// there stays. `None` if nothing is missing.
+fn with_authorities(data: Option<&Value>, own: &str) -> Option<Value> {
+    const END: &str = "-----END CERTIFICATE-----";
+    let mut data = data.and_then(Value::as_object).cloned().unwrap_or_default();
+    let known = data.get(AUTHORITIES).and_then(Value::as_str);
+    let mut all = known.unwrap_or_default().to_owned();
+    let mut is_changed = false;
+    for certificate in own.split_inclusive(END) {
+        let certificate = certificate.trim();
+        if certificate.ends_with(END) && !all.contains(certificate) {
+            if !all.is_empty() && !all.ends_with('\n') {
+                all.push('\n');
+            }
+            all.push_str(certificate);
+            all.push('\n');
+            is_changed = true;
+        }
+    }
+    data.insert(AUTHORITIES.to_owned(), all.into());
+    is_changed.then_some(Value::Object(data))
 }
 
 /// Whether a member is a day that is not to come. Days are compared as texts.
@@ -92,12 +120,12 @@ fn is_past(since: Option<&Value>, today: &str) -> bool {
         && since <= today
 }
 
-/// Makes a ConfigMap with this data unless it is there with good data.
+/// Makes a ConfigMap, or changes its data. `mend` tells the new data by the old one, or that the old
+/// one is good.
 async fn ensure(
     store: &RegistryStore,
     name: &str,
-    data: Value,
-    is_good: &(dyn Fn(&Value) -> bool + Sync),
+    mend: &(dyn Fn(Option<&Value>) -> Option<Value> + Sync),
 ) -> Result<(), Box<Status>> {
     let at = NamespacedName {
         namespace: Some(NAMESPACE),
@@ -106,8 +134,10 @@ async fn ensure(
     let context = RequestContext::internal("system-config-maps", Instant::now() + TIME);
     let options = WriteOptions::default();
     let outcome = match store.read(at, "0").await {
-        Ok(found) if found.0.get("data").is_some_and(is_good) => return Ok(()),
         Ok(mut found) => {
+            let Some(data) = mend(found.0.get("data")) else {
+                return Ok(());
+            };
             found.0.insert("data".to_owned(), data);
             let source = UpdateSource::Replace(found);
             let updating = store.update(&context, at, None, source, &options);
@@ -117,7 +147,9 @@ async fn ensure(
             let mut object = Object::default();
             object.set_type("ConfigMap", "v1");
             object.set_meta("name", name);
-            object.0.insert("data".to_owned(), data);
+            if let Some(data) = mend(None) {
+                object.0.insert("data".to_owned(), data);
+            }
             let creating = store.create(&context, at.namespace, object, &options);
             creating.await.map(|_| ())
         }
@@ -137,6 +169,22 @@ async fn ensure(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn authorities_of_other_servers_stay() {
+        let block = |name: &str| {
+            format!("-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n")
+        };
+        let (a, b, c) = (block("a"), block("b"), block("c"));
+        let first = with_authorities(None, &format!("{a}{b}")).unwrap();
+        assert_eq!(first, json!({AUTHORITIES: format!("{a}{b}")}));
+        assert_eq!(with_authorities(Some(&first), &b), None);
+        let mut others = first.clone();
+        others["requestheader-username-headers"] = "[]".into();
+        let second = with_authorities(Some(&others), &format!("{c}{a}")).unwrap();
+        assert_eq!(second[AUTHORITIES], format!("{a}{b}{c}"));
+        assert_eq!(second["requestheader-username-headers"], "[]");
+    }
 
     #[test]
     fn a_day_counts_unless_it_is_to_come_or_none() {

@@ -1,6 +1,7 @@
 //! Lets go of deleted claims, volumes and VolumeAttributesClasses that nothing uses any more
 //! (API-268): it takes away the finalizers that StorageObjectInUseProtection has given them.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ const CLASSES: &str = "volumeattributesclasses.storage.k8s.io";
 const PAUSE: Duration = Duration::from_millis(100);
 /// The wait before failed reads and writes are tried again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// Objects that are read before others have a turn.
+const OBJECTS_AT_A_TIME: usize = 100;
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
 
@@ -100,7 +103,7 @@ impl VolumeProtectionController {
             match self.look_after_all().await {
                 Ok(left) => (seen, waits) = (now, left > 0),
                 Err(status) => {
-                    tracing::warn!(%status, "can't let go of deleted volumes, trying again");
+                    tracing::debug!(%status, "not all deleted volumes could be let go, trying again");
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }
             }
@@ -113,13 +116,17 @@ impl VolumeProtectionController {
     }
 
     /// Lets go of what is not used. Returns how many deleted objects wait.
+    ///
+    /// # Errors
+    /// The first failed read or write. What is behind it was looked after all the same.
     async fn look_after_all(&self) -> Result<usize, Box<Status>> {
         let Protections {
             claims,
             volumes,
             classes,
         } = self.protections;
-        let mut left = 0;
+        let (mut left, mut outcome) = (0, Ok(()));
+        let mut uses = Uses::default();
         for (is_on, resource, finalizer) in [
             (claims, CLAIMS, "kubernetes.io/pvc-protection"),
             (volumes, VOLUMES, "kubernetes.io/pv-protection"),
@@ -129,13 +136,22 @@ impl VolumeProtectionController {
                 continue;
             }
             for deleted in self.deleted(resource, finalizer)? {
-                match self.is_used(resource, &deleted).await? {
-                    true => left += 1,
-                    false => self.let_go(resource, deleted, finalizer).await?,
+                let name = deleted.name().to_owned();
+                let done = match self.is_used(resource, &deleted, &mut uses).await {
+                    Ok(true) => {
+                        left += 1;
+                        Ok(())
+                    }
+                    Ok(false) => self.let_go(resource, deleted, finalizer).await,
+                    Err(status) => Err(status),
+                };
+                if let Err(status) = &done {
+                    tracing::warn!(resource, name, %status, "can't let go of a deleted object");
                 }
+                outcome = outcome.and(done);
             }
         }
-        Ok(left)
+        outcome.map(|()| left)
     }
 
     /// The deleted objects that have a finalizer, as the cache has them.
@@ -160,41 +176,59 @@ impl VolumeProtectionController {
         Ok(found)
     }
 
-    async fn is_used(&self, resource: &str, deleted: &Object) -> Result<bool, Box<Status>> {
+    async fn is_used(
+        &self,
+        resource: &str,
+        deleted: &Object,
+        uses: &mut Uses,
+    ) -> Result<bool, Box<Status>> {
         match resource {
             CLAIMS => {
-                let uses = |pod: &Object| uses_claim(pod, deleted);
-                self.any(PODS, Some(deleted.namespace()), &uses).await
+                let namespace = deleted.namespace();
+                if !uses.claims.contains_key(namespace) {
+                    let mut used = UsedClaims::default();
+                    let add = &mut |pod: &Object| used.add(pod);
+                    self.for_each(PODS, Some(namespace), add).await?;
+                    uses.claims.insert(namespace.to_owned(), used);
+                }
+                let used = uses.claims.get(namespace);
+                Ok(used.is_some_and(|used| used.contains(deleted)))
             }
             VOLUMES => Ok(deleted.text(&["status", "phase"]) == "Bound"),
             _ => {
-                let names = |object: &Object| names_class(object, deleted.name());
-                Ok(
-                    self.any(VOLUMES, None, &names).await?
-                        || self.any(CLAIMS, None, &names).await?,
-                )
+                if uses.classes.is_none() {
+                    let mut used = HashSet::new();
+                    for resource in [VOLUMES, CLAIMS] {
+                        let add = &mut |object: &Object| used.extend(named_classes(object));
+                        self.for_each(resource, None, add).await?;
+                    }
+                    uses.classes = Some(used);
+                }
+                let used = uses.classes.as_ref();
+                Ok(used.is_some_and(|used| used.contains(deleted.name())))
             }
         }
     }
 
-    /// Whether there is such an object, by the newest state of the store.
-    async fn any(
+    /// Shows all objects of a resource, in the newest state of the store.
+    async fn for_each(
         &self,
         resource: &str,
         namespace: Option<&str>,
-        is_such: &(dyn Fn(&Object) -> bool + Sync),
-    ) -> Result<bool, Box<Status>> {
+        show: &mut (dyn FnMut(&Object) + Send),
+    ) -> Result<(), Box<Status>> {
         let Some(store) = self.registry.current().named(resource) else {
-            return Ok(false);
+            return Ok(());
         };
         let (options, everything) = (ListOptions::default(), Arc::new(Selection::default()));
         let listed = store.list(namespace, &options, everything).await?;
-        for item in &listed.items {
-            if is_such(&decoded(item)?) {
-                return Ok(true);
+        for (number, item) in listed.items.iter().enumerate() {
+            show(&decoded(item)?);
+            if number % OBJECTS_AT_A_TIME == OBJECTS_AT_A_TIME - 1 {
+                tokio::task::yield_now().await;
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     async fn let_go(
@@ -238,17 +272,53 @@ async fn update(
     updating.await.map(|_| ())
 }
 
-/// Whether a pod uses a claim. One that is on no node is not started with a deleted claim.
-fn uses_claim(pod: &Object, claim: &Object) -> bool {
-    if pod.text(&["spec", "nodeName"]).is_empty() {
-        return false;
+/// What is used, as far as it was asked for.
+#[derive(Default)]
+struct Uses {
+    /// By namespace.
+    claims: HashMap<String, UsedClaims>,
+    /// The names of VolumeAttributesClasses.
+    classes: Option<HashSet<String>>,
+}
+
+/// The claims that pods of a namespace use.
+#[derive(Default)]
+struct UsedClaims {
+    named: HashSet<String>,
+    /// Those of ephemeral volumes: their names, and the uids of their pods.
+    ephemeral: HashSet<(String, String)>,
+}
+
+impl UsedClaims {
+    /// Adds the claims of a pod. One that is on no node is not started with a deleted claim.
+    fn add(&mut self, pod: &Object) {
+        if pod.text(&["spec", "nodeName"]).is_empty() {
+            return;
+        }
+        for volume in pod.items(&["spec", "volumes"]) {
+            let named = volume.pointer("/persistentVolumeClaim/claimName");
+            self.named
+                .extend(named.and_then(Value::as_str).map(str::to_owned));
+            let name = volume.get("name").and_then(Value::as_str);
+            if let (Some(_), Some(name), false) = (volume.get("ephemeral"), name, is_shut_down(pod))
+            {
+                let claim = format!("{}-{name}", pod.name());
+                self.ephemeral.insert((claim, pod.uid().to_owned()));
+            }
+        }
     }
-    let mut volumes = pod.items(&["spec", "volumes"]).iter();
-    volumes.any(|volume| {
-        let named = volume.pointer("/persistentVolumeClaim/claimName");
-        let is_named = named.and_then(Value::as_str) == Some(claim.name());
-        is_named || !is_shut_down(pod) && is_of_volume(claim, pod, volume)
-    })
+
+    /// Whether a claim is among them. One of an ephemeral volume is controlled by its pod.
+    fn contains(&self, claim: &Object) -> bool {
+        let mut owners = claim.items(&["metadata", "ownerReferences"]).iter();
+        self.named.contains(claim.name())
+            || owners.any(|owner| {
+                let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+                let of_pod = (claim.name().to_owned(), uid.to_owned());
+                owner.get("controller") == Some(&Value::Bool(true))
+                    && self.ephemeral.contains(&of_pod)
+            })
+    }
 }
 
 /// Whether the kubelet is done with a pod.
@@ -257,23 +327,9 @@ fn is_shut_down(pod: &Object) -> bool {
     pod.is_being_deleted() && grace.and_then(Value::as_i64) == Some(0)
 }
 
-/// Whether a claim was made for an ephemeral volume of a pod, which controls it.
-fn is_of_volume(claim: &Object, pod: &Object, volume: &Value) -> bool {
-    let name = volume.get("name").and_then(Value::as_str);
-    let (Some(_), Some(name)) = (volume.get("ephemeral"), name) else {
-        return false;
-    };
-    let mut owners = claim.items(&["metadata", "ownerReferences"]).iter();
-    claim.name() == format!("{}-{name}", pod.name())
-        && owners.any(|owner| {
-            let uid = owner.get("uid").and_then(Value::as_str);
-            uid == Some(pod.uid()) && owner.get("controller") == Some(&Value::Bool(true))
-        })
-}
-
-/// Whether a claim or a volume names a VolumeAttributesClass.
-fn names_class(object: &Object, class: &str) -> bool {
-    [
+/// The VolumeAttributesClasses that a claim or a volume names.
+fn named_classes(object: &Object) -> impl Iterator<Item = String> {
+    let paths = [
         &["spec", "volumeAttributesClassName"][..],
         &["status", "currentVolumeAttributesClassName"],
         &[
@@ -281,9 +337,8 @@ fn names_class(object: &Object, class: &str) -> bool {
             "modifyVolumeStatus",
             "targetVolumeAttributesClassName",
         ],
-    ]
-    .into_iter()
-    .any(|path| object.text(path) == class)
+    ];
+    paths.into_iter().map(|path| object.text(path).to_owned())
 }
 
 #[cfg(test)]
@@ -294,6 +349,12 @@ mod tests {
 
     fn object(value: &Value) -> Object {
         Object::of(value.as_object().unwrap().clone())
+    }
+
+    fn uses_claim(pod: &Object, claim: &Object) -> bool {
+        let mut used = UsedClaims::default();
+        used.add(pod);
+        used.contains(claim)
     }
 
     #[test]
@@ -333,7 +394,7 @@ mod tests {
 
     #[test]
     fn claims_and_volumes_name_classes_api_268() {
-        let of = |value: Value| names_class(&object(&value), "gold");
+        let of = |value: Value| named_classes(&object(&value)).any(|name| name == "gold");
         assert!(of(json!({"spec": {"volumeAttributesClassName": "gold"}})));
         assert!(of(
             json!({"status": {"currentVolumeAttributesClassName": "gold"}})

@@ -260,8 +260,7 @@ impl Daemon {
         let deadline = Instant::now() + within;
         let drain = within.saturating_sub(REST_OF_STOP.min(within / 4));
         // New clients are to go elsewhere while this one ends its requests.
-        let leaving = tokio::time::timeout(drain, self.service.leave());
-        let (cut, _) = tokio::join!(self.running.drain(drain), leaving);
+        let (cut, ()) = tokio::join!(self.running.drain(drain), self.service.leave());
         if cut > 0 {
             tracing::warn!(
                 connections = cut,

@@ -121,7 +121,7 @@ pub(super) fn config_maps(
     let is_given = config.client_ca_file.is_set();
     let authorities = Box::new(move || match is_given {
         true => credentials.client_authorities_pem(),
-        // The daemon's own alone is nobody's business.
+        // Nobody but the daemon itself gives certificates by its own authority then.
         false => String::new(),
     });
     SystemConfigMaps::new(registry.clone(), knows_accounts, authorities)

@@ -101,10 +101,11 @@ impl Start {
         if let Err(status) = classes {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
         }
-        if let Err(status) = self.service.keep().await {
+        let (service, config_maps) = tokio::join!(self.service.keep(), self.config_maps.keep());
+        if let Err(status) = service {
             tracing::warn!(%status, "the service of the API is missing; it is tried again");
         }
-        if let Err(status) = self.config_maps.keep().await {
+        if let Err(status) = config_maps {
             tracing::warn!(%status, "ConfigMaps of kube-system are missing; it is tried again");
         }
         self.health.complete_start();

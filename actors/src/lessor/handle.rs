@@ -106,7 +106,9 @@ impl LessorHandle {
         };
         let Lease { id, ttl } = self.granter.engine.grant(wanted.ttl).await?;
         let objects = self.granter.manager.lock().granted(id, wanted);
-        metrics::histogram!(OBJECT_COUNTS).record(objects as f64);
+        if let Some(objects) = objects {
+            metrics::histogram!(OBJECT_COUNTS).record(objects as f64);
+        }
         if let Some(due) = now().checked_add(ttl) {
             let mut first = self.granter.due.lock();
             *first = Some(first.map_or(due, |first| first.min(due)));

@@ -66,6 +66,8 @@ pub(super) struct LeaseManager {
 pub(super) struct Wanted {
     /// Its time to live.
     pub(super) ttl: Duration,
+    /// Whether other objects can share it.
+    is_shared: bool,
     /// When it was decided on, by this clock.
     asked: Instant,
 }
@@ -105,6 +107,7 @@ impl LeaseManager {
         self.take(ttl, now).ok_or_else(|| {
             self.objects += 1;
             Wanted {
+                is_shared: self.rules.extra(ttl) > 0,
                 ttl: Duration::from_secs(ttl.saturating_add(self.rules.extra(ttl))),
                 asked: now,
             }
@@ -113,11 +116,18 @@ impl LeaseManager {
 
     /// Remembers a lease that was granted for its first object. Returns how many objects shared the
     /// lease before it.
-    pub(super) fn granted(&mut self, lease: LeaseId, wanted: Wanted) -> u64 {
+    ///
+    /// A lease that no other object can share is not remembered: then the answer is `None`, and the
+    /// one that is shared stays so.
+    pub(super) fn granted(&mut self, lease: LeaseId, wanted: Wanted) -> Option<u64> {
+        if !wanted.is_shared {
+            self.objects = self.objects.saturating_sub(1);
+            return None;
+        }
         let expires = wanted.asked.checked_add(wanted.ttl);
         // A deadline beyond the range of this clock is not remembered.
         self.remembered = expires.map(|expires| Remembered { lease, expires });
-        std::mem::replace(&mut self.objects, 1)
+        Some(std::mem::replace(&mut self.objects, 1))
     }
 
     /// Forgets a lease that is gone.
@@ -205,13 +215,17 @@ mod tests {
         let mut manager = LeaseManager::new(rules);
         let later = |millis| now + Duration::from_millis(millis);
         let wanted = manager.take_or_want(3600, now).unwrap_err();
-        assert_eq!(manager.granted(LeaseId(1), wanted), 1, "the asking itself");
+        assert_eq!(
+            manager.granted(LeaseId(1), wanted),
+            Some(1),
+            "the asking itself"
+        );
         assert_eq!(manager.objects, 1);
         assert_eq!(manager.take(3600, later(1)), Some(LeaseId(1)));
         assert_eq!(manager.objects, 2);
         assert_eq!(manager.take(3600, later(2)), None, "two objects are enough");
         let wanted = manager.take_or_want(3600, later(3)).unwrap_err();
-        assert_eq!(manager.granted(LeaseId(2), wanted), 3);
+        assert_eq!(manager.granted(LeaseId(2), wanted), Some(3));
         assert_eq!(manager.objects, 1);
         let most = LeaseReuse {
             objects_max: 0,

@@ -314,18 +314,20 @@ fn is_sequence(der: &[u8]) -> bool {
 }
 
 /// A block of a PEM text.
-struct PemBlock<'p> {
-    kind: &'p str,
+pub struct PemBlock<'p> {
+    /// What it is: `CERTIFICATE REQUEST`.
+    pub kind: &'p str,
     has_headers: bool,
-    bytes: Vec<u8>,
+    /// What is in it.
+    pub bytes: Vec<u8>,
 }
 
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// The well-formed blocks of a PEM text. What is between them is skipped.
-fn pem_blocks(text: &str) -> impl Iterator<Item = PemBlock<'_>> {
+/// The well-formed blocks of a PEM text, as Go finds them. What is between them is skipped.
+pub fn pem_blocks(text: &str) -> impl Iterator<Item = PemBlock<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use actors::object::CachedObject;
-use futures_util::stream::{FuturesOrdered, StreamExt};
+use futures_util::future::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Mutex;
 
 use super::{Answered, RequestScope, capability, delete};
@@ -81,18 +82,27 @@ async fn delete_items(
     options: &DeleteOptions,
 ) -> Result<(), Box<Status>> {
     let workers = capability(target.storage.collection_deleter())?.workers();
-    let mut items = items.iter();
+    let mut items = items.iter().enumerate();
     let large = Mutex::new(());
-    let mut running = FuturesOrdered::new();
-    let mut outcome = Ok(());
+    let mut running = FuturesUnordered::new();
+    // The error of the object that is first in the list.
+    let mut failure: Option<(usize, Box<Status>)> = None;
     loop {
-        while outcome.is_ok() && running.len() < workers {
-            let Some(item) = items.next() else { break };
-            running.push_back(delete_item(scope, target, item, options, &large));
+        while failure.is_none() && running.len() < workers {
+            let Some((place, item)) = items.next() else {
+                break;
+            };
+            let deletion = delete_item(scope, target, item, options, &large);
+            running.push(deletion.map(move |outcome| (place, outcome)));
         }
         match running.next().await {
-            Some(deletion) => outcome = outcome.and(deletion),
-            None => return outcome,
+            Some((_, Ok(()))) => {}
+            Some((place, Err(status))) => {
+                if failure.as_ref().is_none_or(|(first, _)| place < *first) {
+                    failure = Some((place, status));
+                }
+            }
+            None => return failure.map_or(Ok(()), |(_, status)| Err(status)),
         }
     }
 }
