@@ -106,9 +106,7 @@ impl LessorHandle {
         };
         let Lease { id, ttl } = self.granter.engine.grant(wanted.ttl).await?;
         let objects = self.granter.manager.lock().granted(id, wanted);
-        if let Some(objects) = objects {
-            metrics::histogram!(OBJECT_COUNTS).record(objects as f64);
-        }
+        metrics::histogram!(OBJECT_COUNTS).record(objects as f64);
         if let Some(due) = now().checked_add(ttl) {
             let mut first = self.granter.due.lock();
             *first = Some(first.map_or(due, |first| first.min(due)));

@@ -107,7 +107,7 @@ impl LeaseManager {
         self.take(ttl, now).ok_or_else(|| {
             self.objects += 1;
             Wanted {
-                is_shared: self.rules.extra(ttl) > 0,
+                is_shared: self.shares(ttl),
                 ttl: Duration::from_secs(ttl.saturating_add(self.rules.extra(ttl))),
                 asked: now,
             }
@@ -117,17 +117,17 @@ impl LeaseManager {
     /// Remembers a lease that was granted for its first object. Returns how many objects shared the
     /// lease before it.
     ///
-    /// A lease that no other object can share is not remembered: then the answer is `None`, and the
-    /// one that is shared stays so.
-    pub(super) fn granted(&mut self, lease: LeaseId, wanted: Wanted) -> Option<u64> {
+    /// A lease that no other object can share is not remembered: the answer is then 1, for its own
+    /// object, and the lease that is shared stays so.
+    pub(super) fn granted(&mut self, lease: LeaseId, wanted: Wanted) -> u64 {
         if !wanted.is_shared {
             self.objects = self.objects.saturating_sub(1);
-            return None;
+            return 1;
         }
         let expires = wanted.asked.checked_add(wanted.ttl);
         // A deadline beyond the range of this clock is not remembered.
         self.remembered = expires.map(|expires| Remembered { lease, expires });
-        Some(std::mem::replace(&mut self.objects, 1))
+        std::mem::replace(&mut self.objects, 1)
     }
 
     /// Forgets a lease that is gone.
@@ -215,23 +215,32 @@ mod tests {
         let mut manager = LeaseManager::new(rules);
         let later = |millis| now + Duration::from_millis(millis);
         let wanted = manager.take_or_want(3600, now).unwrap_err();
-        assert_eq!(
-            manager.granted(LeaseId(1), wanted),
-            Some(1),
-            "the asking itself"
-        );
+        assert_eq!(manager.granted(LeaseId(1), wanted), 1, "the asking itself");
         assert_eq!(manager.objects, 1);
         assert_eq!(manager.take(3600, later(1)), Some(LeaseId(1)));
         assert_eq!(manager.objects, 2);
         assert_eq!(manager.take(3600, later(2)), None, "two objects are enough");
         let wanted = manager.take_or_want(3600, later(3)).unwrap_err();
-        assert_eq!(manager.granted(LeaseId(2), wanted), Some(3));
+        assert_eq!(manager.granted(LeaseId(2), wanted), 3);
         assert_eq!(manager.objects, 1);
         let most = LeaseReuse {
             objects_max: 0,
             ..rules
         };
         assert_eq!(most.objects_max(), 1000);
+    }
+
+    #[test]
+    fn a_lease_that_nobody_can_share_does_not_end_the_sharing_of_another() {
+        let now = Instant::now();
+        let mut manager = LeaseManager::new(LeaseReuse::default());
+        let hour = manager.take_or_want(3600, now).unwrap_err();
+        manager.granted(LeaseId(1), hour);
+        let short = manager.take_or_want(15, now).unwrap_err();
+        assert_eq!(manager.granted(LeaseId(2), short), 1);
+        let later = now + Duration::from_millis(1);
+        assert_eq!(manager.take(3600, later), Some(LeaseId(1)));
+        assert_eq!(manager.objects, 2);
     }
 
     #[test]
