@@ -23,6 +23,7 @@ pub mod names;
 pub mod object;
 pub mod options;
 pub mod patch;
+pub mod pem;
 pub mod percent;
 pub mod protobuf;
 pub mod quantity;

@@ -13,7 +13,7 @@ use super::rights::{Act, Rights};
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
-use crate::kinds::validation::certificates::pem_blocks;
+use crate::api::pem::pem_blocks;
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";

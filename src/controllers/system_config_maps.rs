@@ -120,8 +120,8 @@ fn is_past(since: Option<&Value>, today: &str) -> bool {
         && since <= today
 }
 
-/// Makes a ConfigMap, or changes its data. `mend` tells the new data by the old one, or that the old
-/// one is good.
+/// Makes a ConfigMap, or changes its data. `mend` tells the new data by the old one, or that the
+/// old one is good.
 async fn ensure(
     store: &RegistryStore,
     name: &str,

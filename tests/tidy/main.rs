@@ -76,7 +76,7 @@ const KINDS: Table = &[
     ("lib", &["*"]),
     ("definitions", &["*"]),
     ("types", &[]),
-    ("defaults", &[]),
+    ("defaults", &["types"]),
     ("columns", &["validation::selectors"]),
     ("convert", &["defaults", "types"]),
     ("validation", &["defaults", "types"]),
