@@ -10,17 +10,17 @@ use x509_parser::asn1_rs::{Any, FromDer, Tag};
 use x509_parser::certification_request::X509CertificationRequest;
 
 use super::rights::{Act, Rights};
-use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::pem::pem_blocks;
+use crate::api::user_info::MASTERS;
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
 
 /// The signer of certificates by which users are known.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
-const MASTERS: &str = "system:masters";
 
 /// CertificateApproval and CertificateSigning.
 pub(super) struct SignerPermission {
@@ -80,10 +80,7 @@ impl Plugin for SignerPermission {
     }
 
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let is_update = matches!(attributes.operation, Operation::Update(_));
-        is_update
-            && attributes.definition.is(GROUP, PLURAL)
-            && attributes.subresource == Some(self.subresource)
+        attributes.updates_part(GROUP, PLURAL, self.subresource)
     }
 
     fn validating(&self) -> Option<&dyn ValidatingPlugin> {
@@ -185,6 +182,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::admission::Operation;
     use crate::api::options::WriteOptions;
     use crate::api::status::Status;
     use crate::api::user_info::UserInfo;

@@ -118,6 +118,13 @@ impl Attributes<'_> {
         matches!(self.operation, Operation::Update(_)) && self.is_whole(group, plural)
     }
 
+    /// Whether this part of an object of this resource is changed, by its subresource.
+    pub fn updates_part(&self, group: &str, plural: &str, part: &str) -> bool {
+        matches!(self.operation, Operation::Update(_))
+            && self.definition.is(group, plural)
+            && self.subresource == Some(part)
+    }
+
     fn is_whole(&self, group: &str, plural: &str) -> bool {
         self.subresource.is_none() && self.definition.is(group, plural)
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::client::ResourceClient;
 use super::pod_resources::{Side, quantities, with_overhead};
-use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
@@ -89,10 +89,7 @@ impl Plugin for PodResizeValidator {
     }
 
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let is_update = matches!(attributes.operation, Operation::Update(_));
-        is_update
-            && attributes.definition.is("", "pods")
-            && attributes.subresource == Some("resize")
+        attributes.updates_part("", "pods", "resize")
     }
 
     fn validating(&self) -> Option<&dyn ValidatingPlugin> {

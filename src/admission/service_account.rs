@@ -99,10 +99,7 @@ impl Plugin for ServiceAccount {
     }
 
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let is_update = matches!(attributes.operation, Operation::Update(_));
-        let adds_containers = attributes.subresource == Some("ephemeralcontainers");
-        attributes.creates("", "pods")
-            || (attributes.definition.is("", "pods") && is_update && adds_containers)
+        attributes.creates("", "pods") || attributes.updates_part("", "pods", "ephemeralcontainers")
     }
 
     fn mutating(&self) -> Option<&dyn MutatingPlugin> {

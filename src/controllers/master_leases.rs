@@ -17,7 +17,7 @@ use crate::api::status::Status;
 use crate::registry::{StoredVersion, decoded};
 use crate::storage::{
     Asked, Current, DeleteRequest, ListRequest, Preconditions, Storage, StorageError,
-    StorageErrorKind, UpdateFunction, UpdateRequest, Updated, ValidateDeletion, VersionUse,
+    StorageErrorKind, Unconditional, UpdateFunction, UpdateRequest, Updated, VersionUse,
     WriteDecision,
 };
 
@@ -97,7 +97,7 @@ impl MasterLeases {
             suggestion: None,
             origin,
         };
-        match self.storage.delete(request, &mut AnyContent).await {
+        match self.storage.delete(request, &mut Unconditional).await {
             Err(error) if !matches!(error.kind, StorageErrorKind::KeyNotFound) => Err(error),
             _ => Ok(()),
         }
@@ -154,17 +154,5 @@ impl UpdateFunction for Renewal<'_> {
             })
         });
         std::future::ready(renewed).boxed()
-    }
-}
-
-/// A lease goes whatever is in it.
-struct AnyContent;
-
-impl ValidateDeletion for AnyContent {
-    fn call(
-        &mut self,
-        _: &Arc<CachedObject>,
-    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
-        std::future::ready(Ok(WriteDecision::Write(()))).boxed()
     }
 }

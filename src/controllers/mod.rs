@@ -46,6 +46,16 @@ pub fn describe_metrics() {
     metrics::describe();
 }
 
+/// Works until it is stopped. The work may be cancelled at any point: it begins anew from the
+/// caches.
+async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+        () = work => {}
+    }
+}
+
 /// A handle of the running task.
 pub struct Controllers {
     stop: watch::Sender<bool>,

@@ -14,10 +14,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::ensure_system_namespaces;
 use super::metrics::QueueMetrics;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::work_queue::{Outcome, WorkQueue};
+use super::{ensure_system_namespaces, until_stopped};
 use crate::kinds::special::SYSTEM_NAMESPACES;
 use crate::registry::Registry;
 use crate::storage::codec::object_of;
@@ -88,13 +88,7 @@ impl NamespaceController {
 
     /// Works until it is stopped.
     pub(super) async fn run(mut self) {
-        let mut stopped = self.stopped.clone();
-        tokio::select! {
-            biased;
-            // Everything below may be cancelled at any point and resumed from the caches.
-            _ = stopped.wait_for(|stopped| *stopped) => {}
-            () = self.follow() => {}
-        }
+        until_stopped(self.stopped.clone(), self.follow()).await;
     }
 
     /// Checks for changes and empties namespaces concurrently, so that a slow namespace delays no

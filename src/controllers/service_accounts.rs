@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Caches;
+use super::{Caches, until_stopped};
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
@@ -75,12 +75,7 @@ impl ServiceAccountsController {
 
     /// Works until it is stopped.
     pub(super) async fn run(self) {
-        let mut stopped = self.stopped.clone();
-        tokio::select! {
-            biased;
-            _ = stopped.wait_for(|stopped| *stopped) => {}
-            () = self.follow() => {}
-        }
+        until_stopped(self.stopped.clone(), self.follow()).await;
     }
 
     async fn follow(&self) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Caches;
+use super::{Caches, until_stopped};
 use crate::api::object::{Object, put};
 use crate::api::options::{ListOptions, WriteOptions};
 use crate::api::selector::Selection;
@@ -79,12 +79,7 @@ impl VolumeProtectionController {
 
     /// Works until it is stopped.
     pub(super) async fn run(self) {
-        let mut stopped = self.stopped.clone();
-        tokio::select! {
-            biased;
-            _ = stopped.wait_for(|stopped| *stopped) => {}
-            () = self.follow() => {}
-        }
+        until_stopped(self.stopped.clone(), self.follow()).await;
     }
 
     async fn follow(&self) {

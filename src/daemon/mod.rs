@@ -141,7 +141,7 @@ impl Daemon {
         };
         let mut background = followed(&config, &encryption, &credentials, &watchdog);
         background.push(actix_rt::spawn(telemetry::upkeep(series.clone())));
-        background.push(actix_rt::spawn(start.complete_and_keep_service()));
+        background.push(actix_rt::spawn(start.run()));
         let counter = options::object_counter(&config, &registry);
         background.push(actix_rt::spawn(counter.run()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
@@ -368,7 +368,9 @@ fn assemble(
             &config.enable_admission_plugins,
             &config.disable_admission_plugins,
         ),
-        delete_collection_workers: options::delete_collection_workers(config),
+        // Less than one is one (SF-15), which the registry sees to.
+        delete_collection_workers: usize::try_from(config.delete_collection_workers)
+            .unwrap_or_default(),
         rights: Some(Arc::new(ByAuthorizer(Arc::clone(&authorizer)))),
     };
     let registry = Registry::with_parts(root, ttl, collector, versions.collect(), parts);

@@ -143,11 +143,6 @@ pub(super) fn object_counter(config: &Config, registry: &Registry) -> ObjectCoun
     }
 }
 
-/// How many objects of a collection are deleted at a time (SF-15).
-pub(super) fn delete_collection_workers(config: &Config) -> usize {
-    usize::try_from(config.delete_collection_workers.max(1)).unwrap_or(usize::MAX)
-}
-
 /// The limits of requests and watches at a time (API-18).
 pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     InFlightLimits {

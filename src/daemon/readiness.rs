@@ -73,7 +73,7 @@ pub(super) struct Start {
 
 impl Start {
     /// Completes the start, and keeps the Service of the API and the ConfigMaps from then on.
-    pub(super) async fn complete_and_keep_service(self) {
+    pub(super) async fn run(self) {
         self.complete().await;
         tokio::join!(self.service.run(), self.config_maps.run());
     }

@@ -36,7 +36,7 @@ use actors::dispatcher::{Caller, WatchFrame, Watcher};
 use actors::engine::{Origin, Revision};
 use actors::object::CachedObject;
 use actors::watch::{Predicate, WatchInterest};
-use futures_util::future::{BoxFuture, LocalBoxFuture};
+use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -169,6 +169,18 @@ pub trait ValidateDeletion: Send {
         &mut self,
         current: &Arc<CachedObject>,
     ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>>;
+}
+
+/// No check of a deletion.
+pub struct Unconditional;
+
+impl ValidateDeletion for Unconditional {
+    fn call(
+        &mut self,
+        _: &Arc<CachedObject>,
+    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
+        std::future::ready(Ok(WriteDecision::Write(()))).boxed()
+    }
 }
 
 /// A deletion.

@@ -23,7 +23,7 @@ const NODES: usize = 40;
 const SETTLING: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(900);
 /// The usual 20 requests a second would be all that is measured.
-const RATE: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+const RATE: Option<u32> = Some(1_000);
 
 /// What it took until all pods were bound.
 struct Took {
@@ -48,7 +48,7 @@ pub async fn measure() {
     server
         .until(async || asked().await.is_ok_and(|answer| answer.status == 200))
         .await;
-    let controllers = programs.start(&server.kubeconfig(), MEDIA_TYPE, &RATE);
+    let controllers = programs.start(&server.kubeconfig(), MEDIA_TYPE, RATE);
     let used = || cpu(server.pid()) + cluster.members[0].cpu_seconds();
     tokio::time::sleep(SETTLING).await;
     let theirs = run(&client, count, used).await;
@@ -56,7 +56,7 @@ pub async fn measure() {
     show("kube-apiserver and etcd", &theirs);
 
     let daemon = Daemon::with(&["--controllers=-namespace,-garbage-collector"]).await;
-    let controllers = programs.start(&daemon.kubeconfig(), MEDIA_TYPE, &RATE);
+    let controllers = programs.start(&daemon.kubeconfig(), MEDIA_TYPE, RATE);
     tokio::time::sleep(SETTLING).await;
     let resident = daemon.resident();
     figure("memory, both connected and idle", resident, "MiB", "< 60");

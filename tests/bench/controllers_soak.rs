@@ -204,7 +204,7 @@ pub async fn measure() {
     ));
     let programs = Programs::find().expect("the programs");
     let daemon = Daemon::with(&["--controllers=-namespace,-garbage-collector"]).await;
-    let controllers = programs.start(&daemon.kubeconfig(), MEDIA_TYPE, &[]);
+    let controllers = programs.start(&daemon.kubeconfig(), MEDIA_TYPE, None);
     let client = daemon.client();
     kubelet::node(&client, "n", 1_000).await;
     for number in 0..NAMESPACES {

@@ -207,7 +207,7 @@ async fn run(media_type: &str, arguments: &[&str]) {
     let issuer = "--service-account-issuer=https://taffrail.example";
     let daemon = Daemon::with(&[&[issuer], arguments].concat()).await;
     let client = daemon.client();
-    let controllers = programs.start(&daemon.kubeconfig(), media_type, &[]);
+    let controllers = programs.start(&daemon.kubeconfig(), media_type, None);
     kubelet::node(&client, "n", 1000).await;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     client

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{Call, Daemon, Kubectl};
 
 /// For each collection the least body and one with most fields.
-const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
+pub const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
 
 /// An object, and how kubectl names it.
 struct Example {

@@ -18,11 +18,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::every_kind::BODIES;
 use crate::harness::{Call, Client, Daemon};
 use crate::kube_rs::client;
-
-/// For each collection the least body and one with most fields.
-const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
 
 /// A document in a form that types print, too: without nulls and empty texts, and with integers for
 /// whole floats.

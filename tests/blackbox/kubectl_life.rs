@@ -6,10 +6,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::every_kind::BODIES;
 use crate::harness::{Call, Client, Daemon, Kubectl};
-
-/// For each collection the least body and one with most fields.
-const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
 
 /// kubectl 1.20 makes them in versions that Kubernetes does not serve any more.
 const NOT_WITH_1_20: [&str; 2] = ["cronjob", "pdb"];

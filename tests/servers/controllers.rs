@@ -40,9 +40,9 @@ impl Programs {
         })
     }
 
-    /// Starts both against the server of a kubeconfig, which they ask for this media type. Further
-    /// arguments are for the controller manager.
-    pub fn start(&self, kubeconfig: &Path, media_type: &str, further: &[&str]) -> Controllers {
+    /// Starts both against the server of a kubeconfig, which they ask for this media type, and for
+    /// at most so much a second if that is not the usual.
+    pub fn start(&self, kubeconfig: &Path, media_type: &str, rate: Option<u32>) -> Controllers {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         let key = KeyPair::generate().unwrap();
@@ -59,13 +59,9 @@ impl Programs {
             "clientConnection": {"kubeconfig": kubeconfig, "contentType": media_type,
                 "acceptContentTypes": media_type},
         });
-        if let Some(rate) = further
-            .iter()
-            .find_map(|flag| flag.strip_prefix("--kube-api-qps="))
-        {
-            let rate: f64 = rate.parse().unwrap();
-            configuration["clientConnection"]["qps"] = rate.into();
-            configuration["clientConnection"]["burst"] = ((2.0 * rate) as u64).into();
+        if let Some(rate) = rate {
+            configuration["clientConnection"]["qps"] = f64::from(rate).into();
+            configuration["clientConnection"]["burst"] = (2 * rate).into();
         }
         std::fs::write(at("scheduler.yaml"), configuration.to_string()).unwrap();
         let manager = spawn(
@@ -85,7 +81,8 @@ impl Programs {
                 .arg("--controllers=*,-node-lifecycle-controller,-taint-eviction-controller")
                 .arg(format!("--kube-api-content-type={media_type}"))
                 .arg("--secure-port=0")
-                .args(further),
+                .args(rate.map(|rate| format!("--kube-api-qps={rate}")))
+                .args(rate.map(|rate| format!("--kube-api-burst={}", 2 * rate))),
         );
         let scheduler = spawn(
             folder.path(),

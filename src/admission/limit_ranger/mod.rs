@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::FutureExt;
 
 use super::client::ResourceClient;
-use super::{Admitted, Attributes, MutatingPlugin, Operation, Plugin, ValidatingPlugin};
+use super::{Admitted, Attributes, MutatingPlugin, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
 
 /// The plugin.
@@ -32,9 +32,8 @@ impl Plugin for LimitRanger {
     }
 
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        let is_update = matches!(attributes.operation, Operation::Update(_));
         // What else is updated of pods can't change their resources.
-        let is_resize = is_pod(attributes) && is_update && attributes.subresource == Some("resize");
+        let is_resize = attributes.updates_part("", "pods", "resize");
         let is_claim = attributes.creates("", "persistentvolumeclaims")
             || attributes.updates("", "persistentvolumeclaims");
         let is_deleted = attributes.old_object.is_some_and(Object::is_being_deleted);

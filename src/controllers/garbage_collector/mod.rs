@@ -35,6 +35,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::metrics::{QueueMetrics, collector_size};
+use super::until_stopped;
 use crate::api::resource::DefaultPropagation;
 use crate::api::status::Status;
 use crate::registry::{Catalog, Registry, RegistryStore};
@@ -175,13 +176,7 @@ impl GarbageCollector {
 
     /// Works until it is stopped.
     pub(super) async fn run(mut self) {
-        let mut stopped = self.stopped.clone();
-        tokio::select! {
-            biased;
-            // Everything below may be cancelled at any point and begun anew from the caches.
-            _ = stopped.wait_for(|stopped| *stopped) => {}
-            () = self.collect() => {}
-        }
+        until_stopped(self.stopped.clone(), self.collect()).await;
     }
 
     async fn collect(&mut self) {

@@ -76,7 +76,7 @@ impl UpdateFunction for Changing<'_> {
                     "an update that creates nothing has no object",
                 ))
             })?;
-            let mut object = self.store.decoded(&stored)?;
+            let mut object = self.store.to_change(&stored)?;
             (self.change)(&mut object)?;
             self.store.hub().canonicalize(&mut object);
             Ok(WriteDecision::Write(Updated {

@@ -17,8 +17,9 @@ use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
 use crate::registry::errors::{FailedOperation, decoded};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
-    Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, UpdateFunction,
-    UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision, WriteOutcome,
+    Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, Unconditional,
+    UpdateFunction, UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision,
+    WriteOutcome,
 };
 
 /// The answer to a deletion (API-109, RG-10).
@@ -212,7 +213,7 @@ impl Deleting<'_> {
             // The mark has changed the version that the client knows (RG-9).
             resource_version: version.as_ref().map(|_| marked.revision.to_string()),
         };
-        let mut check = super::update::Unconditional;
+        let mut check = Unconditional;
         match self.remove(preconditions, &mut check).await {
             Ok(WriteOutcome::Done(object)) => self.removed(object),
             Ok(WriteOutcome::Left) => self.removed(marked),
@@ -345,7 +346,7 @@ impl UpdateFunction for Mark<'_> {
             };
             match self
                 .deleting
-                .verdict(&self.deleting.store.decoded(&cached)?)
+                .verdict(&self.deleting.store.to_change(&cached)?)
                 .await?
             {
                 DeletionVerdict::Mark {

@@ -179,8 +179,9 @@ impl RegistryStore {
         Cow::Owned(converted(object, hub, own, Empty::Forgotten))
     }
 
-    /// A stored object that is changed and stored again, in the version of the hub.
-    fn decoded(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
+    /// A stored object that is changed and stored again, in the version of the hub, with the texts
+    /// of its raw JSON.
+    fn to_change(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
         let object = self.codec.object_of(cached);
         object.map_err(|error| Box::new(Status::internal(error)))
     }

@@ -24,8 +24,8 @@ use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::registry::strategy::{Form, fill_in};
 use crate::storage::{
-    Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, UpdateFunction,
-    UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision, WriteOutcome,
+    Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, Unconditional,
+    UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision, WriteOutcome,
 };
 
 impl RegistryStore {
@@ -182,18 +182,6 @@ struct Released {
     stored: Arc<CachedObject>,
 }
 
-/// No further check: the update that led to the deletion has made it.
-pub(super) struct Unconditional;
-
-impl ValidateDeletion for Unconditional {
-    fn call(
-        &mut self,
-        _: &Arc<CachedObject>,
-    ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
-        std::future::ready(Ok(WriteDecision::Write(()))).boxed()
-    }
-}
-
 /// The function of one update, from the stored object to the new one.
 struct Updating<'u> {
     store: &'u RegistryStore,
@@ -225,7 +213,7 @@ impl UpdateFunction for Updating<'_> {
             let mut object = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
-                    let stored = self.store.decoded(&cached)?;
+                    let stored = self.store.to_change(&cached)?;
                     let object = self.change(&cached, &stored).await?;
                     if is_released(&self.store.strategy, &object, &stored) {
                         settle(self.allocated.take(), false).await;
