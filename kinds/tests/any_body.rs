@@ -5,8 +5,11 @@
 mod checks;
 mod seeds;
 
+use api::decode::{BodyFormat, decode_object};
 use kinds::built_in;
+use kinds::definitions::apps::statefulsets;
 use proptest::prelude::*;
+use serde_json::json;
 
 use checks::typed;
 
@@ -18,4 +21,30 @@ fn bodies_of_any_form_are_read_or_refused() {
         typed::check(&rows[row], &bytes);
         Ok(())
     });
+}
+
+/// What kube-apiserver 1.36 answers to objects in an object whose kind or version is no text
+/// (API-88, API-89).
+#[test]
+fn kinds_of_objects_within_objects_are_texts() {
+    for (member, value, found) in [
+        ("kind", json!(7), "number"),
+        ("apiVersion", json!(7), "number"),
+        ("kind", json!({"a": 2}), "object"),
+    ] {
+        let body = json!({
+            "metadata": {"name": "a"},
+            "spec": {"volumeClaimTemplates": [{member: value, "metadata": {"name": "v"}}]},
+        });
+        let text = body.to_string();
+        let read = decode_object(text.as_bytes(), BodyFormat::Json, &statefulsets());
+        assert_eq!(
+            read.unwrap_err().message,
+            format!(
+                "StatefulSet in version \"v1\" cannot be handled as a StatefulSet: json: cannot \
+                 unmarshal {found} into Go struct field PersistentVolumeClaim.spec.\
+                 volumeClaimTemplates.TypeMeta.{member} of type string"
+            )
+        );
+    }
 }

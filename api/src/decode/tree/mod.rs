@@ -17,7 +17,7 @@ pub use self::size::{is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
-use crate::document_paths::{FieldFault, FieldFaults, Place};
+use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
 use crate::schema::{Schema, Shape, Struct, StructId, Type, is_zero};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
@@ -240,7 +240,16 @@ impl Reading {
     /// Records that `found` was given where a value of the type `wanted` must be.
     fn refuse_type(&mut self, found: impl fmt::Display, wanted: &str, at: &GoPath<'_>) {
         if self.decoder_error.is_none() && self.type_error.is_none() {
-            self.type_error = Some(type_error(found, wanted, at));
+            self.type_error = Some(type_error(found, wanted, at.owner, at));
+        }
+    }
+
+    /// Records a kind or a version that is no text, of the object `of` that is at `at`.
+    fn check_type_member(&mut self, value: &Value, of: &Struct, at: &GoPath<'_>, name: &str) {
+        if self.decoder_error.is_none() && !value.is_string() && !value.is_null() {
+            let member = format_args!("{at}.TypeMeta.{name}");
+            self.type_error
+                .get_or_insert_with(|| type_error(json_type(value), "string", of, member));
         }
     }
 
@@ -351,10 +360,13 @@ impl Node<'_> {
             self.reading.weigh_member(name.len(), members.is_empty())?;
             let place = Place::Member(outer, &name);
             let Some(field) = of.field(&name) else {
-                // The kind of an object is checked by who knows it.
+                // The kind of a whole object is checked by who knows it.
                 let is_type = of.kind.is_some() && matches!(&*name, "kind" | "apiVersion");
                 if is_type || of.is_open {
                     let value = access.next_value_seed(self.inside(&place, Guide::Any)?)?;
+                    if let Some(above) = above.filter(|_| is_type) {
+                        self.reading.check_type_member(&value, of, above, &name);
+                    }
                     if members.contains_key(&name) {
                         self.reading.note(FieldFault::Duplicate, place);
                     }

@@ -28,8 +28,14 @@ impl fmt::Display for GoPath<'_> {
     }
 }
 
-pub(super) fn type_error(found: impl fmt::Display, wanted: &str, at: &GoPath<'_>) -> String {
-    let owner = &at.owner.name;
+/// The refusal of `found` at the place `at`, which belongs to the struct `owner`.
+pub(super) fn type_error(
+    found: impl fmt::Display,
+    wanted: &str,
+    owner: &Struct,
+    at: impl fmt::Display,
+) -> String {
+    let owner = &owner.name;
     format!("json: cannot unmarshal {found} into Go struct field {owner}.{at} of type {wanted}")
 }
 
@@ -110,11 +116,11 @@ impl Node<'_> {
                 reading.parsed(quantity::printed(&text).map_err(|error| error.to_string()))
             }
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
-                reading.refuse(|| type_error(json_type(&value), "string", at));
+                reading.refuse(|| type_error(json_type(&value), "string", at.owner, at));
                 Value::Null
             }
             (Scalar::IntOrString, value) => {
-                reading.refuse(|| type_error(found(&value), "int32", at));
+                reading.refuse(|| type_error(found(&value), "int32", at.owner, at));
                 Value::Null
             }
             (Scalar::Int32 | Scalar::Int64 | Scalar::Float64, value) => {
@@ -136,10 +142,10 @@ impl Node<'_> {
         let reading = self.reading;
         match &of.shape {
             Shape::Scalar(Scalar::Time | Scalar::MicroTime | Scalar::Duration) => {
-                reading.refuse(|| type_error(found, "string", at));
+                reading.refuse(|| type_error(found, "string", at.owner, at));
             }
             Shape::Scalar(Scalar::IntOrString) => {
-                reading.refuse(|| type_error(found, "int32", at));
+                reading.refuse(|| type_error(found, "int32", at.owner, at));
             }
             Shape::Scalar(Scalar::Quantity) => reading.refuse(|| QuantityError::Form.to_string()),
             _ => reading.refuse_type(found, &of.go_name, at),
