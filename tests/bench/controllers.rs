@@ -10,7 +10,7 @@ use crate::harness::{Call, Client, Daemon, Target, kubelet};
 use crate::load::NAMESPACE;
 use crate::meter::cpu;
 use crate::report::{figure, part};
-use crate::servers::controllers::Programs;
+use crate::servers::controllers::{Programs, kinds_of_errors};
 use crate::servers::etcd::Cluster;
 use crate::servers::kube_apiserver::{KubeApiserver, TOKEN};
 use crate::servers::programs::named;
@@ -52,6 +52,7 @@ pub async fn measure() {
     let used = || cpu(server.pid()) + cluster.members[0].cpu_seconds();
     tokio::time::sleep(SETTLING).await;
     let theirs = run(&client, count, used).await;
+    let known = kinds_of_errors(&controllers.error_lines());
     drop((controllers, server, cluster));
     show("kube-apiserver and etcd", &theirs);
 
@@ -61,11 +62,17 @@ pub async fn measure() {
     let resident = daemon.resident();
     figure("memory, both connected and idle", resident, "MiB", "< 60");
     let ours = run(&daemon.client(), count, || cpu(daemon.pid())).await;
+    let found = kinds_of_errors(&controllers.error_lines());
     drop(controllers);
     show("the daemon", &ours);
     figure("CPU of theirs over ours", theirs.cpu / ours.cpu, "", "> 5");
     let times = ours.elapsed.as_secs_f64() / theirs.elapsed.as_secs_f64();
     figure("time of ours over theirs", times, "", "<= 1");
+    let new: Vec<_> = found.difference(&known).collect();
+    let name = "kinds of errors in the logs, kube-apiserver's";
+    figure(name, known.len() as f64, "", "");
+    figure("kinds that only the daemon causes", new.len() as f64, "", "0");
+    new.iter().for_each(|line| println!("    {line}"));
 }
 
 fn show(server: &str, took: &Took) {

@@ -13,7 +13,7 @@ use crate::harness::{Call, Client, Daemon, kubelet, version};
 use crate::meter::cpu;
 use crate::random::Random;
 use crate::report::{figure, part};
-use crate::servers::controllers::Programs;
+use crate::servers::controllers::{Programs, kinds_of_errors};
 
 const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const NAMESPACES: u64 = 4;
@@ -222,15 +222,24 @@ pub async fn measure() {
     }
     let mut random = Random::new(seed);
     let (start, before) = (Instant::now(), cpu(daemon.pid()));
-    let (mut changes, mut early) = (0_u64, 0.0);
+    let mut changes = 0_u64;
+    let mut seen = 0.0;
     while start.elapsed() < Duration::from_secs_f64(60.0 * minutes) {
         change(&client, &mut random).await;
         changes += 1;
         if changes % 4 == 0 {
             kubelet::run_pods(&client, &namespace(random.below(NAMESPACES))).await;
         }
-        if early == 0.0 && start.elapsed() > Duration::from_secs_f64(12.0 * minutes) {
-            early = daemon.resident();
+        let part = start.elapsed().as_secs_f64() / 60.0 / minutes;
+        if part > seen + 0.2 {
+            seen += 0.2;
+            let objects: usize = followed.iter().map(|(_, told)| told.0.lock().len()).sum();
+            figure(
+                &format!("memory after {seen:.1} of the time, {objects} objects"),
+                daemon.resident(),
+                "MiB",
+                "",
+            );
         }
         tokio::time::sleep(PACE).await;
     }
@@ -254,21 +263,13 @@ pub async fn measure() {
         "0",
     );
     figure("unfinished deployments", unfinished.len() as f64, "", "0");
-    figure("memory after a fifth of the time", early, "MiB", "");
-    figure("memory at the end", daemon.resident(), "MiB", "the same");
+    figure("memory at the end", daemon.resident(), "MiB", "");
     let cores = used / start.elapsed().as_secs_f64();
     figure("cores of the daemon", cores, "", "");
     let lines = controllers.error_lines();
     figure("lines at error level", lines.len() as f64, "", "");
-    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    for line in lines {
-        let text = line
-            .split_once("] ")
-            .map_or(line.as_str(), |(_, text)| text);
-        *kinds.entry(text.chars().take(60).collect()).or_default() += 1;
-    }
-    for (text, count) in kinds {
-        println!("  {count:>6} {text}");
-    }
+    kinds_of_errors(&lines)
+        .iter()
+        .for_each(|line| println!("    {line}"));
     assert!(differing == 0 && unfinished.is_empty(), "{unfinished:?}");
 }

@@ -1,5 +1,6 @@
 //! The unmodified kube-controller-manager and kube-scheduler.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -112,6 +113,25 @@ impl Controllers {
         };
         logs.into_iter().flat_map(of).collect()
     }
+}
+
+/// The kinds of such lines: where in the program each comes from, and what it says without names and
+/// numbers, which differ from run to run.
+pub fn kinds_of_errors(lines: &[String]) -> BTreeSet<String> {
+    let kind = |line: &String| {
+        // "E0102 15:04:05.000000   123 file.go:45] ..."
+        let said = line.split_ascii_whitespace().skip(3);
+        let words = said.map(|word| {
+            let is_named = |letter: char| letter.is_ascii_digit() || "/\\".contains(letter);
+            match word.contains(".go:") {
+                true => word,
+                false if word.contains(is_named) => "…",
+                false => word,
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    lines.iter().map(kind).collect()
 }
 
 /// Starts a program that writes into the log of this name.
