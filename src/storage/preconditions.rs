@@ -1,6 +1,7 @@
 //! Checks the preconditions of a write against the current object (ST-41, ST-52, API-100).
 
 use actors::object::CachedObject;
+use serde::Deserialize as _;
 
 use super::{Preconditions, StorageErrorKind};
 
@@ -29,18 +30,18 @@ pub(super) fn check(
     Ok(())
 }
 
-/// `metadata.uid` of a cached object; empty when it has none.
+/// `metadata.uid` of a cached object; empty when it has none. The metadata comes first in what is
+/// cached, so nothing else is read.
 fn uid_of(object: &CachedObject) -> String {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        metadata: Metadata,
-    }
     #[derive(serde::Deserialize)]
     struct Metadata {
         #[serde(default)]
         uid: String,
     }
-    serde_json::from_slice::<Head>(&object.wire())
-        .map(|head| head.metadata.uid)
-        .unwrap_or_default()
+    let members = object.item_body().strip_prefix(b"\"metadata\":");
+    let metadata = members.and_then(|members| {
+        let mut reader = serde_json::Deserializer::from_slice(members);
+        Metadata::deserialize(&mut reader).ok()
+    });
+    metadata.map(|metadata| metadata.uid).unwrap_or_default()
 }

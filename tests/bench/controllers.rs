@@ -71,7 +71,12 @@ pub async fn measure() {
     let new: Vec<_> = found.difference(&known).collect();
     let name = "kinds of errors in the logs, kube-apiserver's";
     figure(name, known.len() as f64, "", "");
-    figure("kinds that only the daemon causes", new.len() as f64, "", "0");
+    figure(
+        "kinds that only the daemon causes",
+        new.len() as f64,
+        "",
+        "0",
+    );
     new.iter().for_each(|line| println!("    {line}"));
 }
 

@@ -29,6 +29,19 @@ impl Decimals {
             Decimals::Six => "2006-01-02T15:04:05.000000Z07:00",
         }
     }
+
+    /// Whether a time that can be read is written as it is printed, with a year of four digits.
+    pub(super) fn is_form_of(self, text: &str) -> bool {
+        let form: &[u8] = match self {
+            Decimals::Any => b"0000-00-00T00:00:00Z",
+            Decimals::Six => b"0000-00-00T00:00:00.000000Z",
+        };
+        let is_alike = |(found, wanted): (&u8, &u8)| match wanted {
+            b'0' => found.is_ascii_digit(),
+            _ => found == wanted,
+        };
+        text.len() == form.len() && text.as_bytes().iter().zip(form).all(is_alike)
+    }
 }
 
 /// What is wrong with a text.

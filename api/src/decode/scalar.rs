@@ -64,5 +64,10 @@ fn base64_fault(text: &str) -> usize {
 /// What can't be read, in the words of Go.
 pub(super) fn time(text: &str, decimals: Decimals) -> Result<Option<String>, String> {
     let time = GoTime::read(text, decimals)?;
-    Ok((time != GoTime::ZERO).then(|| time.print(decimals)))
+    Ok(
+        (time != GoTime::ZERO).then(|| match decimals.is_form_of(text) {
+            true => text.to_owned(),
+            false => time.print(decimals),
+        }),
+    )
 }

@@ -343,16 +343,20 @@ pub fn written_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
     }
 }
 
+/// The text of entries that a client has sent.
+pub fn sent_text(list: &[Value]) -> String {
+    let mut text = Vec::new();
+    write_json(&mut text, list);
+    String::from_utf8(text).unwrap_or_default()
+}
+
 /// Reads the entries that a client has sent. Those that are kept at the same place of `known` stay
 /// as they are; the others are written again in the form of Kubernetes.
 ///
 /// # Errors
 /// The first entry that can't be used.
-pub fn sent_entries(list: &[Value], known: &[Entry]) -> Result<Vec<Entry>, EntryError> {
-    let mut text = Vec::new();
-    write_json(&mut text, list);
-    let text = String::from_utf8(text).unwrap_or_default();
-    let mut entries = without_repeated(read_list(&text)?);
+pub fn sent_entries(text: &str, known: &[Entry]) -> Result<Vec<Entry>, EntryError> {
+    let mut entries = without_repeated(read_list(text)?);
     for (place, entry) in entries.iter_mut().enumerate() {
         let is_known = known
             .get(place)
@@ -424,7 +428,7 @@ pub fn adopt(object: &mut Object) -> Result<(), EntryError> {
     let entries = match object.at(&["metadata", "managedFields"]) {
         None => return Ok(()),
         Some(Value::Null) => Vec::new(),
-        Some(Value::Array(list)) => sent_entries(list, &[])?,
+        Some(Value::Array(list)) => sent_entries(&sent_text(list), &[])?,
         Some(_) => return Err(EntryError("they are no list".to_owned())),
     };
     object.set_managed_fields(write_entries(entries));

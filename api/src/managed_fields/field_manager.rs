@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::cap::cap_updaters;
 use super::entry::{
-    Entry, EntryError, Identity, Operation, is_reset, kept_entries, sent_entries, write_entries,
+    Entry, EntryError, Identity, Operation, is_reset, kept_entries, sent_entries, sent_text,
+    write_entries,
 };
 use crate::field_set::{FieldPath, FieldSet, Filter};
 use crate::object::{Object, whole_seconds};
@@ -69,8 +70,7 @@ impl FieldManager<'_> {
         if !ValueType::of_objects(self.definition.object_type).has_keys(new) {
             return has_empty;
         }
-        let stored = live.and_then(|live| kept_entries(live).ok());
-        let entries = self.entries_of_write(sent, stored.unwrap_or_default());
+        let entries = self.entries_of_write(sent, live);
         if entries.is_empty() && live.is_some() {
             // Who is not tracked any more stays so (API-186).
             return has_empty;
@@ -88,14 +88,21 @@ impl FieldManager<'_> {
     }
 
     /// The entries that a write begins with: those that the client sent, else the stored ones.
-    fn entries_of_write(&self, sent: Option<Value>, stored: Vec<Entry>) -> Vec<Entry> {
+    fn entries_of_write(&self, sent: Option<Value>, live: Option<&Object>) -> Vec<Entry> {
+        let stored = live.and_then(|live| kept_entries(live).ok());
+        let stored = stored.unwrap_or_default();
         if let (true, Some(Value::Array(list))) = (self.subresource.is_empty(), sent) {
             if is_reset(&list) {
                 return Vec::new();
             }
-            match sent_entries(&list, &stored) {
-                Ok(entries) if !entries.is_empty() => return entries,
-                _ => {}
+            let sent = sent_text(&list);
+            // Most clients send back what they have read.
+            let known = live.and_then(Object::managed_fields).map(|text| &**text);
+            if known != Some(&*sent) {
+                match sent_entries(&sent, &stored) {
+                    Ok(entries) if !entries.is_empty() => return entries,
+                    _ => {}
+                }
             }
         }
         stored

@@ -1,5 +1,7 @@
 //! What the collector reads of an object: some members of its metadata. Pure.
 
+use std::sync::LazyLock;
+
 use actors::object::CachedObject;
 use memchr::memmem;
 use serde::Deserialize;
@@ -67,9 +69,11 @@ impl Metadata {
 /// Whether an object may have owners or wait for dependents. It only looks for the words, so most
 /// objects are passed over without reading them.
 pub(super) fn may_concern(object: &CachedObject) -> bool {
+    static WORDS: LazyLock<[memmem::Finder<'static>; 2]> = LazyLock::new(|| {
+        ["\"ownerReferences\":[", "\"deletionTimestamp\":\""].map(memmem::Finder::new)
+    });
     let text = object.item_body();
-    memmem::find(text, b"\"ownerReferences\":[").is_some()
-        || memmem::find(text, b"\"deletionTimestamp\":\"").is_some()
+    WORDS.iter().any(|word| word.find(text).is_some())
 }
 
 #[cfg(test)]

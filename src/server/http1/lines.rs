@@ -78,10 +78,16 @@ impl Lines {
                     passed
                 }
                 Place::Head | Place::ChunkSize | Place::Trailers => {
-                    if let Some(byte) = bytes.first_mut() {
-                        self.read_line(byte)?;
+                    let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+                    let (text, rest) = bytes.split_at_mut(end);
+                    self.read_text(text);
+                    match rest.first_mut() {
+                        Some(byte) => {
+                            self.end_line(byte)?;
+                            end + 1
+                        }
+                        None => end,
                     }
-                    1
                 }
             };
             bytes = bytes.get_mut(passed..).unwrap_or_default();
@@ -99,18 +105,21 @@ impl Lines {
         };
     }
 
-    fn read_line(&mut self, byte: &mut u8) -> io::Result<()> {
-        if *byte != b'\n' {
-            self.is_after_cr = *byte == b'\r';
-            self.length += 1;
-            if self.line.len() < LINE_KEPT {
-                self.line.push(byte.to_ascii_lowercase());
-            }
-            return Ok(());
-        }
+    /// Reads a part of a line.
+    fn read_text(&mut self, text: &[u8]) {
+        let Some(last) = text.last() else { return };
+        self.is_after_cr = *last == b'\r';
+        self.length += text.len() as u64;
+        let kept = text.len().min(LINE_KEPT - self.line.len());
+        let kept = text.get(..kept).unwrap_or_default();
+        self.line.extend(kept.iter().map(u8::to_ascii_lowercase));
+    }
+
+    /// Reads the LF at the end of a line.
+    fn end_line(&mut self, byte: &mut u8) -> io::Result<()> {
         let is_empty = self.length <= 1;
-        let line = std::mem::take(&mut self.line);
-        let line = line.trim_ascii_end();
+        let mut kept = std::mem::take(&mut self.line);
+        let line = kept.trim_ascii_end();
         let is_cut = self.length > LINE_KEPT as u64 && self.says_length(line);
         match self.place {
             // The parser itself refuses a bare LF here.
@@ -131,6 +140,8 @@ impl Lines {
         }
         self.length = 0;
         self.is_after_cr = false;
+        kept.clear();
+        self.line = kept;
         Ok(())
     }
 
