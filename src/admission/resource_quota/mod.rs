@@ -37,7 +37,7 @@ impl ResourceQuota {
 
     async fn check(&self, attributes: &Attributes<'_>, object: &Object) -> Result<(), Box<Status>> {
         let evaluator = Evaluator::of(attributes.definition);
-        if !evaluator.handles(attributes) {
+        if !evaluator.handles(attributes, object) {
             return Ok(());
         }
         let quotas = self.quotas.list(attributes.namespace).await?;
@@ -46,7 +46,7 @@ impl ResourceQuota {
         if !attributes.operation.is_dry_run() {
             return self.take(attributes, object, &charges).await;
         }
-        for charge in &charges {
+        for charge in charges.iter().filter(|_| is_enforced(attributes)) {
             let charged = usage::charged(&charge.quota, &charge.usage);
             charged.map_err(|why| attributes.forbidden(Some(object), &why))?;
         }
@@ -62,7 +62,10 @@ impl ResourceQuota {
     ) -> Result<(), Box<Status>> {
         for (index, charge) in charges.iter().enumerate() {
             let mut take = |quota: &mut Object| {
-                let used = usage::charged(quota, &charge.usage);
+                let used = match is_enforced(attributes) {
+                    true => usage::charged(quota, &charge.usage),
+                    false => Ok(usage::with(quota, &charge.usage)),
+                };
                 let used = used.map_err(|why| attributes.forbidden(Some(object), &why))?;
                 usage::set_used(quota, &used);
                 Ok(())
@@ -101,7 +104,13 @@ impl ResourceQuota {
     }
 }
 
-/// What a write adds to which quotas.
+/// Whether more than there is is refused. What a controller says of an object is so already.
+fn is_enforced(attributes: &Attributes<'_>) -> bool {
+    attributes.subresource != Some("status")
+}
+
+/// What a write adds to which quotas. An update never gives anything back: that belongs to the
+/// controller of quotas.
 ///
 /// # Errors
 /// Why a quota refuses it, whatever is used.
@@ -132,19 +141,23 @@ fn charges(
     if interesting.is_empty() {
         return Ok(Vec::new());
     }
-    let mut usage = evaluator.usage(object);
+    let usage = evaluator.usage(object);
     if let Some(negative) = usage::negative(&usage) {
         return Err(format!(
             "quota usage is negative for resource(s): {negative}"
         ));
     }
-    if let Some(stored) = stored {
-        usage = usage::difference(&usage, &evaluator.usage(stored));
-    }
-    usage.retain(|_, quantity| quantity.sign() != 0);
-    let charges = interesting.into_iter().map(|quota| Charge {
-        usage: usage::masked(&usage, &usage::hard(&quota)),
-        quota,
+    let more = stored.map(|stored| usage::difference(&usage, &evaluator.usage(stored)));
+    let charges = interesting.into_iter().map(|quota| {
+        // A quota that did not count the object before counts all of it.
+        let stored = stored.filter(|stored| evaluator.is_in_scope(&quota, stored));
+        let charged = more.as_ref().filter(|_| stored.is_some()).unwrap_or(&usage);
+        let mut charged = usage::masked(charged, &usage::hard(&quota));
+        charged.retain(|_, quantity| quantity.sign() > 0);
+        Charge {
+            usage: charged,
+            quota,
+        }
     });
     Ok(charges.filter(|charge| !charge.usage.is_empty()).collect())
 }
@@ -161,7 +174,9 @@ impl Plugin for ResourceQuota {
         );
         let is_whole = match attributes.subresource {
             None => true,
-            Some(part) => part == "resize" && attributes.definition.is("", "pods"),
+            Some("resize") => attributes.definition.is("", "pods"),
+            Some("status") => attributes.definition.is("", "persistentvolumeclaims"),
+            Some(_) => false,
         };
         is_write && is_whole && attributes.namespace.is_some()
     }
