@@ -65,9 +65,19 @@ enum Kind {
     Ignored,
 }
 
+/// What is known of classes of devices and of the pod that a claim is for.
+#[derive(Debug, Default)]
+pub(super) struct Devices {
+    /// Classes, and the names by which containers ask for their devices.
+    pub(super) extended: BTreeMap<String, String>,
+    /// What the pod is charged already.
+    pub(super) of_pod: Quantities,
+}
+
 /// The rules for one resource.
 pub(super) struct Evaluator {
     kind: Kind,
+    devices: Devices,
     /// `count/deployments.apps`
     count: String,
     /// The older name of the count.
@@ -89,9 +99,20 @@ impl Evaluator {
         let has_old_name = group.is_empty() && WITH_OLD_NAME.contains(&plural);
         Evaluator {
             kind,
+            devices: Devices::default(),
             count: format!("count/{}", definition.qualified()),
             old_count: has_old_name.then(|| plural.to_owned()),
         }
+    }
+
+    /// Whether the objects are claims of devices.
+    pub(super) fn is_of_devices(&self) -> bool {
+        self.kind == Kind::DeviceClaims
+    }
+
+    /// The same rules, with what is known of devices.
+    pub(super) fn with_devices(self, devices: Devices) -> Evaluator {
+        Evaluator { devices, ..self }
     }
 
     /// Whether a write of this object may change a usage.
@@ -130,7 +151,16 @@ impl Evaluator {
                 [CLAIMS, STORAGE].contains(&name)
                     || of_class.is_some_and(|what| [CLAIMS, STORAGE].contains(&what))
             }
-            Kind::DeviceClaims => name.ends_with(DEVICES),
+            Kind::DeviceClaims => {
+                let requested = name
+                    .strip_prefix("requests.")
+                    .filter(|name| !is_native(name));
+                name.ends_with(DEVICES)
+                    || requested.is_some_and(|name| match name.strip_prefix(DEVICE_CLASS) {
+                        Some(class) => self.devices.extended.contains_key(class),
+                        None => self.devices.extended.values().any(|known| known == name),
+                    })
+            }
             Kind::Other | Kind::Ignored => false,
         };
         is_of_kind || name == self.count || self.old_count.as_deref() == Some(name)
@@ -142,15 +172,11 @@ impl Evaluator {
         let mut usage = Quantities::from([(self.count.clone(), one)]);
         usage.extend(self.old_count.clone().map(|name| (name, one)));
         match self.kind {
-            Kind::Pods if !is_over(object) => {
-                let requests = of_running_pod(object, Side::Requests);
-                let limits = of_running_pod(object, Side::Limits);
-                usage.extend(compute(&requests, &limits));
-            }
+            Kind::Pods => usage.extend(of_pod(object)),
             Kind::Services => usage.extend(of_service(object)),
             Kind::Claims => usage.extend(of_claim(object)),
-            Kind::DeviceClaims => usage.extend(of_device_claim(object)),
-            Kind::Pods | Kind::Other | Kind::Ignored => {}
+            Kind::DeviceClaims => usage.extend(of_device_claim(object, &self.devices)),
+            Kind::Other | Kind::Ignored => {}
         }
         usage
     }
@@ -247,6 +273,15 @@ fn is_over(pod: &Object) -> bool {
     matches!(pod.text(&["status", "phase"]), "Failed" | "Succeeded")
 }
 
+/// What a pod uses beside its place.
+pub(super) fn of_pod(pod: &Object) -> Quantities {
+    if is_over(pod) {
+        return Quantities::new();
+    }
+    let of = |side| of_running_pod(pod, side);
+    compute(&of(Side::Requests), &of(Side::Limits))
+}
+
 /// What is counted of requests and limits.
 fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
     let mut usage = Quantities::from([("pods".to_owned(), Quantity::whole(1))]);
@@ -312,16 +347,17 @@ fn of_claim(claim: &Object) -> Quantities {
 }
 
 /// The devices of each class that a claim can get at most. Of several alternatives it gets one.
-fn of_device_claim(claim: &Object) -> Quantities {
-    let mut usage = BTreeMap::new();
+/// Devices that containers can ask for as resources count as such, too, unless their pod is charged.
+fn of_device_claim(claim: &Object, devices: &Devices) -> Quantities {
+    let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
     for request in claim.items(&["spec", "devices", "requests"]) {
         let alternatives = request["firstAvailable"].as_array();
         let exactly = request.get("exactly").filter(|exactly| exactly.is_object());
         let mut most: BTreeMap<&str, i64> = BTreeMap::new();
-        for wanted in alternatives.into_iter().flatten().chain(exactly) {
-            let class = wanted["deviceClassName"].as_str().unwrap_or_default();
-            let count = match wanted["allocationMode"].as_str() {
-                Some("ExactCount") => wanted["count"].as_i64().unwrap_or_default(),
+        for one in alternatives.into_iter().flatten().chain(exactly) {
+            let class = one["deviceClassName"].as_str().unwrap_or_default();
+            let count = match one["allocationMode"].as_str() {
+                Some("ExactCount") => one["count"].as_i64().unwrap_or_default(),
                 Some("All") => DEVICES_MAX,
                 _ => 0,
             };
@@ -329,14 +365,26 @@ fn of_device_claim(claim: &Object) -> Quantities {
             *before = count.max(*before);
         }
         for (class, count) in most {
-            let sum: &mut i64 = usage.entry(format!("{class}{DEVICES}")).or_default();
+            let sum = wanted.entry(class).or_default();
             *sum = sum.saturating_add(count);
         }
     }
-    let usage = usage.into_iter();
+    let mut usage = Quantities::new();
+    for (class, count) in wanted {
+        let count = Quantity::whole(count);
+        usage.insert(format!("{class}{DEVICES}"), count);
+        let extended = devices.extended.get(class);
+        let names = [Some(format!("{DEVICE_CLASS}{class}")), extended.cloned()];
+        for name in names.into_iter().flatten() {
+            let name = format!("requests.{name}");
+            let charged = devices.of_pod.get(&name);
+            let more = charged.map_or(count, |charged| count.minus(*charged));
+            if more.sign() > 0 {
+                usage.insert(name, more);
+            }
+        }
+    }
     usage
-        .map(|(name, count)| (name, Quantity::whole(count)))
-        .collect()
 }
 
 /// The classes of attributes that a claim wants, has, or is about to get.

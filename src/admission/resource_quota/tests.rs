@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::quantity::Quantity;
 use crate::kinds::definitions::built_in;
 
 fn object(value: Value) -> Object {
@@ -278,4 +279,46 @@ fn containers_need_not_repeat_what_is_said_of_their_pod() {
     whole["spec"]["resources"] = json!({"requests": {"cpu": "1"}});
     let used = charged("pods", whole, computes);
     assert_eq!(used, Ok(json!({"requests.cpu": "1", "limits.memory": "0"})));
+}
+
+/// API-265: devices that containers can ask for as resources count as such, less what the pod that
+/// a claim is for is charged already.
+#[test]
+fn devices_of_named_classes_are_resources_too() {
+    let known = |of_pod: &str| Devices {
+        extended: [("gpu".to_owned(), "a.b/gpu".to_owned())].into(),
+        of_pod: [("requests.a.b/gpu".to_owned(), of_pod.parse().unwrap())].into(),
+    };
+    let request = |class: &str| json!({"exactly": {"deviceClassName": class, "allocationMode": "ExactCount", "count": 3}});
+    let claim = object(json!({"spec": {"devices": {"requests": [request("gpu"), request("x")]}}}));
+    let implicit = |class: &str| format!("requests.deviceclass.resource.kubernetes.io/{class}");
+    for (of_pod, left) in [("0", Some("3")), ("1", Some("2")), ("4", None)] {
+        let evaluator = evaluator("resourceclaims").with_devices(known(of_pod));
+        let usage = evaluator.usage(&claim);
+        let shown = |name: &str| usage.get(name).map(Quantity::to_string);
+        assert_eq!(shown("requests.a.b/gpu").as_deref(), left);
+        assert_eq!(shown(&implicit("gpu")).as_deref(), Some("3"));
+        let limited = [
+            "requests.a.b/gpu",
+            "requests.a.b/x",
+            &implicit("gpu"),
+            &implicit("x"),
+        ];
+        let hard = limited.map(|name| (name.to_owned(), Quantity::whole(1)));
+        let counted = evaluator.counted(&hard.into());
+        assert_eq!(counted, ["requests.a.b/gpu".to_owned(), implicit("gpu")]);
+    }
+}
+
+#[test]
+fn the_pod_of_a_claim_is_its_controller() {
+    let claim = |annotation: &str, controller: bool| {
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
+            "controller": controller});
+        object(json!({"metadata": {"annotations": {EXTENDED: annotation},
+            "ownerReferences": [owner]}}))
+    };
+    assert_eq!(pod_of(&claim("true", true)), Some(("p", "u")));
+    assert_eq!(pod_of(&claim("true", false)), None);
+    assert_eq!(pod_of(&claim("false", true)), None);
 }
