@@ -143,7 +143,7 @@ impl Evaluator {
                 POD_RESOURCES.contains(&name)
                     || name.starts_with("hugepages-")
                     || name.starts_with("requests.hugepages-")
-                    || (name.starts_with("requests.") && !is_native(name))
+                    || extended(name).is_some()
             }
             Kind::Services => SERVICE_RESOURCES.contains(&name),
             Kind::Claims => {
@@ -152,11 +152,8 @@ impl Evaluator {
                     || of_class.is_some_and(|what| [CLAIMS, STORAGE].contains(&what))
             }
             Kind::DeviceClaims => {
-                let requested = name
-                    .strip_prefix("requests.")
-                    .filter(|name| !is_native(name));
                 name.ends_with(DEVICES)
-                    || requested.is_some_and(|name| match name.strip_prefix(DEVICE_CLASS) {
+                    || extended(name).is_some_and(|name| match name.strip_prefix(DEVICE_CLASS) {
                         Some(class) => self.devices.extended.contains_key(class),
                         None => self.devices.extended.values().any(|known| known == name),
                     })
@@ -261,6 +258,12 @@ fn selects(class: &str, selector: Option<&Value>) -> bool {
         Some("NotIn") => class.is_empty() || !is_listed,
         Some(_) => false,
     }
+}
+
+/// The resource that is not of Kubernetes itself whose requests are counted by this name.
+fn extended(name: &str) -> Option<&str> {
+    let resource = name.strip_prefix("requests.");
+    resource.filter(|resource| !is_native(resource))
 }
 
 fn is_native(name: &str) -> bool {
