@@ -270,6 +270,15 @@ impl Quantity {
         saturated(rounded(self.nanos, ONE / 1000) / (ONE / 1000))
     }
 
+    /// The quantity as a whole number, rounded away from zero.
+    #[must_use]
+    pub fn rounded(self) -> Quantity {
+        Quantity {
+            nanos: rounded(self.nanos, ONE),
+            ..self
+        }
+    }
+
     /// The quantity in whole thousandths, rounded away from zero.
     #[must_use]
     pub fn rounded_to_milli(self) -> Quantity {

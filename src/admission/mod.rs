@@ -28,6 +28,7 @@ mod default_toleration_seconds;
 mod in_use_protection;
 pub mod lifecycle;
 mod limit_ranger;
+mod node_declared_features;
 mod plugins;
 mod pod_resize;
 mod pod_resources;

@@ -10,6 +10,7 @@ use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
 use super::limit_ranger::LimitRanger;
+use super::node_declared_features::NodeDeclaredFeatureValidator;
 use super::pod_resize::PodResizeValidator;
 use super::pod_security::PodSecurity;
 use super::pod_topology_labels::PodTopologyLabels;
@@ -77,8 +78,17 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             "ingressclasses",
         )?)),
         "PodTopologyLabels" => Arc::new(PodTopologyLabels::new(clients("", "nodes")?)),
+        "NodeDeclaredFeatureValidator" => {
+            Arc::new(NodeDeclaredFeatureValidator::new(clients("", "nodes")?))
+        }
         "PodResizeValidator" => Arc::new(PodResizeValidator::new(clients("", "nodes")?)),
-        "ResourceQuota" => Arc::new(ResourceQuota::new(clients("", "resourcequotas")?)),
+        "ResourceQuota" => {
+            let of_devices = |plural| clients("resource.k8s.io", plural);
+            let devices = of_devices("deviceclasses").zip(of_devices("resourceclaims"));
+            let devices = devices.zip(clients("", "pods"));
+            let devices = devices.map(|((classes, claims), pods)| [classes, claims, pods]);
+            Arc::new(ResourceQuota::new(clients("", "resourcequotas")?, devices))
+        }
         _ => return None,
     })
 }

@@ -62,15 +62,20 @@ pub(super) fn of_pod_level(pod: &Object, side: Side) -> Quantities {
 /// The amounts of a pod: the sum over its containers, or what its start needs if that is more, or
 /// what is set for the pod as a whole. The overhead is not in it.
 pub(super) fn of_pod(pod: &Object, side: Side) -> Quantities {
+    summed(pod, side, of_container)
+}
+
+/// The same, with these amounts of containers.
+fn summed(pod: &Object, side: Side, of: impl Fn(&Value, Side) -> Quantities) -> Quantities {
     let mut sum = Quantities::new();
     for container in containers(pod, "containers") {
-        add(&mut sum, &of_container(container, side));
+        add(&mut sum, &of(container, side));
     }
     // Containers that go on beside those that are started later.
     let mut beside = Quantities::new();
     let mut start = Quantities::new();
     for container in containers(pod, "initContainers") {
-        let mut own = of_container(container, side);
+        let mut own = of(container, side);
         if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
             add(&mut sum, &own);
             add(&mut beside, &own);
@@ -87,7 +92,43 @@ pub(super) fn of_pod(pod: &Object, side: Side) -> Quantities {
 
 /// The amounts of a pod with its overhead. Limits grow only where there are some.
 pub(super) fn with_overhead(pod: &Object, side: Side) -> Quantities {
-    let mut sum = of_pod(pod, side);
+    grown(pod, side, of_pod(pod, side))
+}
+
+/// The amounts of a pod with its overhead, where containers that are being resized take what they
+/// have or what they are to have, whichever is more.
+pub(super) fn of_running_pod(pod: &Object, side: Side) -> Quantities {
+    let sum = summed(pod, side, |container, side| {
+        of_running_container(pod, container, side)
+    });
+    grown(pod, side, sum)
+}
+
+fn of_running_container(pod: &Object, container: &Value, side: Side) -> Quantities {
+    let own = of_container(container, side);
+    let lists = ["containerStatuses", "initContainerStatuses"];
+    let mut statuses = lists.iter().flat_map(|list| pod.items(&["status", list]));
+    let status = statuses.find(|status| status.get("name") == container.get("name"));
+    let Some(status) = status.filter(|status| status["resources"].is_object()) else {
+        return own;
+    };
+    let is_refused = |condition: &Value| {
+        condition["type"] == "PodResizePending" && condition["reason"] == "Infeasible"
+    };
+    let conditions = pod.items(&["status", "conditions"]);
+    let mut most = match conditions.iter().any(is_refused) {
+        true => Quantities::new(),
+        false => own,
+    };
+    raise(&mut most, &of_container(status, side));
+    if side == Side::Requests {
+        raise(&mut most, &quantities(status.get("allocatedResources")));
+    }
+    most
+}
+
+/// Amounts of a pod and its overhead.
+fn grown(pod: &Object, side: Side, mut sum: Quantities) -> Quantities {
     let mut overhead = quantities(pod.at(&["spec", "overhead"]));
     if side == Side::Limits {
         overhead.retain(|name, _| sum.get(name).is_some_and(|limit| limit.sign() != 0));
@@ -138,5 +179,26 @@ mod tests {
         let whole = json!({"containers": [of("1")], "resources": {"requests": {"cpu": "4"}},
             "overhead": {"cpu": "1"}});
         assert_eq!(cpu(whole, Side::Requests), "5");
+    }
+
+    #[test]
+    fn a_container_that_is_being_resized_takes_what_is_more() {
+        let mut pod = json!({
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+            "status": {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"},
+                "resources": {"requests": {"cpu": "2"}}}]},
+        });
+        let cpu = |pod: &Value| {
+            let pod = Object::of(pod.as_object().unwrap().clone());
+            of_running_pod(&pod, Side::Requests)["cpu"].to_string()
+        };
+        assert_eq!(cpu(&pod), "3");
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("4");
+        assert_eq!(cpu(&pod), "4");
+        let condition = json!({"type": "PodResizePending", "reason": "Infeasible"});
+        pod["status"]["conditions"] = json!([condition]);
+        assert_eq!(cpu(&pod), "3");
+        pod["status"]["containerStatuses"][0]["resources"] = json!(null);
+        assert_eq!(cpu(&pod), "4");
     }
 }

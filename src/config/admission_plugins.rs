@@ -66,7 +66,7 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
     unbuilt("DenyServiceExternalIPs", false),
     usual("PodTopologyLabels"),
     unbuilt("PodGroupWorkloadExists", true),
-    unbuilt("NodeDeclaredFeatureValidator", true),
+    usual("NodeDeclaredFeatureValidator"),
     unbuilt("JobValidation", true),
     usual("PodResizeValidator"),
     unbuilt("MutatingAdmissionPolicy", true),

@@ -88,8 +88,12 @@ fn kind_warnings(config: &Config) -> Vec<String> {
     let gates = config.feature_gates.without_effect();
     let gates = gates.map(|gate| format!("feature-gates={gate}: changes nothing here"));
     let plugins = config.enable_admission_plugins.without_effect();
-    let plugins =
-        plugins.map(|name| format!("enable-admission-plugins={name}: it is not built yet"));
+    let plugins = plugins.map(|name| {
+        format!(
+            "enable-admission-plugins={name}: this plugin is NOT built, so nothing is refused or \
+             changed by it"
+        )
+    });
     let all = unknown.chain(needed).chain(gates);
     all.chain(plugins).collect()
 }

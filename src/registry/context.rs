@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::Origin;
+use parking_lot::Mutex;
 
 use crate::api::user_info::{MASTERS, UserInfo};
 use crate::api::warnings::Warnings;
@@ -20,8 +21,26 @@ pub struct RequestContext {
     pub audit_id: String,
     /// Warnings for the answer's headers.
     pub warnings: Warnings,
+    /// The annotations of the request's audit events. `None` if it has no events.
+    pub annotations: Option<Annotations>,
     /// The time when the request ends in any case (API-107).
     pub deadline: tokio::time::Instant,
+}
+
+/// The annotations of the audit events of a request. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Annotations(Arc<Mutex<Vec<(&'static str, String)>>>);
+
+impl Annotations {
+    /// Adds one.
+    pub fn add(&self, name: &'static str, text: String) {
+        self.0.lock().push((name, text));
+    }
+
+    /// Those so far.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        self.0.lock().clone()
+    }
 }
 
 impl RequestContext {
@@ -38,6 +57,7 @@ impl RequestContext {
             manager: "taffrail".to_owned(),
             audit_id: String::new(),
             warnings: Warnings::default(),
+            annotations: None,
             deadline,
         }
     }
@@ -45,6 +65,13 @@ impl RequestContext {
     /// Adds warnings for the answer's headers.
     pub fn warn(&self, texts: impl IntoIterator<Item = String>) {
         texts.into_iter().for_each(|text| self.warnings.add(text));
+    }
+
+    /// Says something of the request in its audit events.
+    pub fn annotate(&self, name: &'static str, text: impl FnOnce() -> String) {
+        if let Some(annotations) = &self.annotations {
+            annotations.add(name, text());
+        }
     }
 
     /// The user for the event log: the user as whom the request runs.

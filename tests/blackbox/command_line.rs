@@ -311,6 +311,28 @@ async fn the_log_says_what_is_served_from_where_and_when_it_stopped() {
     assert!(find("stopped").is_some(), "{stderr}");
 }
 
+/// D-77, API-272: an operator who relies on such a plugin learns that it does nothing.
+#[tokio::test]
+async fn admission_plugins_that_are_not_built_are_warned_of() {
+    let named = "NodeRestriction,AlwaysPullImages,Priority,JobValidation";
+    let enabled = format!("--enable-admission-plugins={named}");
+    let daemon = Daemon::with(&[&enabled, "--log-format=json"]).await;
+    let stderr = daemon.stderr();
+    let lines = stderr
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let warned = |name: &str| {
+        let words = format!("{name}: this plugin is NOT built");
+        lines.iter().any(|line| {
+            line["level"] == "WARN" && line["message"].as_str().unwrap().contains(&words)
+        })
+    };
+    for name in named.split(',') {
+        assert_eq!(warned(name), name != "Priority", "{stderr}");
+    }
+}
+
 #[test]
 fn the_effective_configuration_is_printed_and_can_be_read_back() {
     let folder = tempfile::tempdir().unwrap();

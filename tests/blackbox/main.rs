@@ -75,6 +75,7 @@ mod stalled;
 mod storage_metrics;
 mod stored;
 mod sweep;
+mod token_requests;
 mod uncached;
 mod unread_bodies;
 mod users;

@@ -23,18 +23,18 @@ use x509_parser::asn1_rs::{Any, FromDer, Tag};
 
 use crate::harness::{Call, Client, Daemon, Kubectl};
 
-const ISSUER: &str = "https://taffrail.example";
-const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
-const TOKEN: &str = "/api/v1/namespaces/default/serviceaccounts/a/token";
-const PODS: &str = "/api/v1/namespaces/default/pods";
-const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+pub const ISSUER: &str = "https://taffrail.example";
+pub const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+pub const TOKEN: &str = "/api/v1/namespaces/default/serviceaccounts/a/token";
+pub const PODS: &str = "/api/v1/namespaces/default/pods";
+pub const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 /// The label of the day on which the token in a Secret was used.
-const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
 /// A daemon that makes tokens, with the service account `a`.
-async fn daemon(further: &[&str]) -> Daemon {
+pub async fn daemon(further: &[&str]) -> Daemon {
     let issuer = format!("--service-account-issuer={ISSUER}");
     let daemon = Daemon::with(&[&[issuer.as_str()], further].concat()).await;
     make(&daemon.client(), ACCOUNTS, "a", &json!({})).await;
@@ -42,14 +42,14 @@ async fn daemon(further: &[&str]) -> Daemon {
 }
 
 /// Makes an object with a name and these further members. Tells its uid.
-async fn make(client: &Client, path: &str, name: &str, members: &Value) -> String {
+pub async fn make(client: &Client, path: &str, name: &str, members: &Value) -> String {
     let mut body = members.clone();
     body["metadata"]["name"] = name.into();
     let made = client.call(Call::post(path, &body)).await.expect(201);
     made["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
-fn pod() -> Value {
+pub fn pod() -> Value {
     json!({"spec": {
         "serviceAccountName": "a", "nodeName": "n", "containers": [{"name": "c", "image": "i"}],
     }})
@@ -278,7 +278,7 @@ async fn others_find_the_keys_of_the_issuer_and_without_one_nothing_is_served_ap
 }
 
 /// Signs claims with the key in a file, as kube-controller-manager does for Secrets.
-fn signed(key: &Path, claims: &Value) -> String {
+pub fn signed(key: &Path, claims: &Value) -> String {
     let der = PrivatePkcs8KeyDer::from_pem_file(key).unwrap();
     let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
     let pair = EcdsaKeyPair::from_pkcs8(algorithm, der.secret_pkcs8_der()).unwrap();

@@ -1,15 +1,34 @@
 //! Bodies of any bytes, and the rules that each object that is read keeps.
 
 use api::decode::{BodyFormat, decode_object, type_value};
+use api::field_error::FieldError;
 use api::go_json::write_json;
+use api::metadata::{deduplicate_owners, validate_create, validate_update};
 use api::object::Object;
 use api::protobuf::{Envelope, Texts, to_json, write_message};
-use api::resource::{Cell, ResourceDefinition};
+use api::resource::{Cell, ResourceDefinition, UpdateCheck};
 use api::schema::Empty;
 use kinds::types::TYPES;
+use kinds::validation::{authentication, authorization, autoscaling, core};
 use serde_json::{Map, Value};
 
-use super::row;
+use super::{requests, row};
+
+type Validation = fn(&Object) -> Vec<FieldError>;
+
+/// What finds the faults of new objects. Those that are not stored are checked behind their paths.
+fn validation(row: &ResourceDefinition) -> Option<Validation> {
+    let unstored: Option<Validation> = match &*row.kind {
+        "Binding" => Some(core::validate_binding),
+        "TokenRequest" => Some(authentication::validate_token_request),
+        "Scale" => Some(autoscaling::validate_scale),
+        "SubjectAccessReview" => Some(authorization::validate_subject_access_review),
+        "LocalSubjectAccessReview" => Some(authorization::validate_local_subject_access_review),
+        "SelfSubjectAccessReview" => Some(authorization::validate_self_subject_access_review),
+        _ => None,
+    };
+    row.create.validate.or(unstored)
+}
 
 /// What the server makes of an object. What is given empty is validated as it is, and then filled
 /// in as if it were none.
@@ -17,7 +36,7 @@ pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
     let mut object = object.clone();
     fill_in(&mut object, row);
     if row.canonicalize_with(&mut object, Empty::Told) {
-        if let Some(validate) = row.create.validate {
+        if let Some(validate) = validation(row) {
             validate(&object);
         }
         row.canonicalize(&mut object);
@@ -53,8 +72,12 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     assert_eq!(finished(&read, row), object, "{row:?} {printed}");
     check_protobuf(row, &object);
     // Validation finds the same faults after a round trip, whatever they are.
-    if let Some(validate) = row.create.validate {
+    if let Some(validate) = validation(row) {
         assert_eq!(validate(&object), validate(&finished(&read, row)));
+    }
+    check_metadata(row, &object, decoded);
+    if let (true, Some(options)) = (row.kind == "Eviction", object.0.get("deleteOptions")) {
+        requests::delete_options(format!("\0{options}").as_bytes());
     }
     if let Some(validate) = row.update.validate {
         validate(&object, decoded);
@@ -65,6 +88,17 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
             cell(&object, jiff::Timestamp::UNIX_EPOCH);
         }
     }
+}
+
+/// Owners are dropped once, and metadata of any form has faults or none (API-199 to API-208).
+fn check_metadata(row: &ResourceDefinition, object: &Object, decoded: &Object) {
+    let mut object = object.clone();
+    deduplicate_owners(&mut object);
+    assert!(deduplicate_owners(&mut object).is_empty(), "{object:?}");
+    validate_create(&object, row);
+    let checks = [UpdateCheck::Object, UpdateCheck::Changes];
+    validate_update(&object, decoded, row, &checks);
+    validate_update(decoded, &object, row, &checks);
 }
 
 /// An object that becomes protobuf and JSON again is the same, and its text has the form in which

@@ -15,8 +15,23 @@ use std::sync::{Arc, LazyLock};
 
 use api::resource::ResourceDefinition;
 use kinds::built_in;
+use kinds::definitions::{authentication, autoscaling, core, policy, reviews};
 
-static ROWS: LazyLock<Vec<Arc<ResourceDefinition>>> = LazyLock::new(built_in);
+static ROWS: LazyLock<Vec<Arc<ResourceDefinition>>> = LazyLock::new(|| {
+    let unstored = [
+        core::bindings(),
+        policy::evictions(),
+        authentication::tokenrequests(),
+        autoscaling::scales(),
+    ];
+    let unstored = unstored.into_iter().chain(reviews()).map(Arc::new);
+    built_in().into_iter().chain(unstored).collect()
+});
+
+/// The rows of all kinds of bodies, those of objects that are not stored too.
+pub fn rows() -> &'static [Arc<ResourceDefinition>] {
+    &ROWS
+}
 
 /// The row that a byte chooses.
 pub fn row(byte: u8) -> &'static ResourceDefinition {

@@ -7,9 +7,11 @@ use api::decode::BodyFormat;
 use api::options::{
     DeleteOptions, ListOptions, Query, WriteOptions, WriteVerb, field_manager, request_timeout,
 };
+use api::protobuf::{Texts, to_json};
 use api::request_info::RequestInfo;
 use api::selector::Selection;
 use http::Method;
+use kinds::types::TYPES;
 
 use super::{halves, row};
 
@@ -114,9 +116,16 @@ pub fn delete_options(data: &[u8]) {
     let Some((byte, body)) = data.split_first() else {
         return;
     };
-    let format = match byte % 2 {
-        0 => BodyFormat::Json,
-        _ => BodyFormat::Yaml,
+    let format = match byte % 3 {
+        1 => BodyFormat::Yaml,
+        _ => BodyFormat::Json,
+    };
+    let text = match byte % 3 {
+        2 => to_json(body, "v1", "DeleteOptions", &TYPES, Texts::Strict),
+        _ => Ok(body.to_vec()),
+    };
+    let Ok(body) = text.as_deref() else {
+        return;
     };
     let query = Query::parse("");
     let read = DeleteOptions::parse(&query, body, format);

@@ -3,9 +3,11 @@
 
 use std::io::Read as _;
 
+use api::protobuf::{Envelope, write_message};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
+use kinds::types::object_type;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use serde_json::{Value, json};
@@ -71,7 +73,140 @@ fn objects() -> Vec<Value> {
         is_whole.then(|| case["body"].clone())
     });
     let every = every.into_iter().map(|example| example["json"].clone());
-    every.chain(swept).filter(Value::is_object).collect()
+    let all = every.chain(swept).chain(unstored()).chain(malformed());
+    all.filter(Value::is_object).collect()
+}
+
+/// Bodies of requests that store no object of their own.
+fn unstored() -> Vec<Value> {
+    let of = |api_version: &str, kind: &str, mut members: Value| {
+        members["apiVersion"] = api_version.into();
+        members["kind"] = kind.into();
+        members
+    };
+    let metadata = json!({"name": "a", "namespace": "d", "uid": "u"});
+    let resource = json!({"verb": "get", "group": "apps", "version": "v1", "namespace": "d",
+        "resource": "pods", "subresource": "log", "name": "a",
+        "labelSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["b"]}]},
+        "fieldSelector": {"rawSelector": "a=b"}});
+    let path = json!({"verb": "get", "path": "/x"});
+    let options = json!({"gracePeriodSeconds": 7, "propagationPolicy": "Foreground",
+        "preconditions": {"uid": "u", "resourceVersion": "7"}, "dryRun": ["All"]});
+    let token = json!({"audiences": ["a"], "expirationSeconds": 3607,
+        "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "u"}});
+    let (access, identity) = ("authorization.k8s.io/v1", "authentication.k8s.io/v1");
+    vec![
+        of(
+            "v1",
+            "Binding",
+            json!({"metadata": metadata,
+            "target": {"kind": "Node", "name": "n", "fieldPath": "a.b"}}),
+        ),
+        of(
+            "policy/v1",
+            "Eviction",
+            json!({"metadata": metadata, "deleteOptions": options}),
+        ),
+        of(
+            "autoscaling/v1",
+            "Scale",
+            json!({"metadata": metadata, "spec": {"replicas": 3},
+            "status": {"replicas": 2, "selector": "a=b"}}),
+        ),
+        of(
+            identity,
+            "TokenRequest",
+            json!({"metadata": metadata, "spec": token,
+            "status": {"token": "t", "expirationTimestamp": "2026-11-25T00:00:00Z"}}),
+        ),
+        of(
+            identity,
+            "TokenReview",
+            json!({"spec": {"token": "t", "audiences": ["a"]},
+            "status": {"authenticated": true, "user": {"username": "u", "extra": {"a": ["b"]}}}}),
+        ),
+        of(
+            identity,
+            "SelfSubjectReview",
+            json!({"status": {"userInfo": {"groups": ["g"]}}}),
+        ),
+        of(
+            access,
+            "SubjectAccessReview",
+            json!({"spec": {"user": "u", "uid": "7", "groups": ["g"],
+            "extra": {"a": ["b"]}, "resourceAttributes": resource}}),
+        ),
+        of(
+            access,
+            "LocalSubjectAccessReview",
+            json!({"metadata": {"namespace": "d"},
+            "spec": {"user": "u", "resourceAttributes": resource}}),
+        ),
+        of(
+            access,
+            "SelfSubjectAccessReview",
+            json!({"spec": {"nonResourceAttributes": path}}),
+        ),
+        of(
+            access,
+            "SelfSubjectRulesReview",
+            json!({"spec": {"namespace": "d"}, "status": {
+            "resourceRules": [{"verbs": ["*"]}], "nonResourceRules": [{"verbs": ["get"]}],
+            "incomplete": true}}),
+        ),
+    ]
+}
+
+/// Objects with owners, finalizers and references that are not whole, or of another form.
+fn malformed() -> Vec<Value> {
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
+        "controller": true, "blockOwnerDeletion": true});
+    let mut other = owner.clone();
+    other["uid"] = "v".into();
+    let metadata = [
+        json!({"ownerReferences": [owner, other, owner]}),
+        json!({"ownerReferences": [{}, {"uid": ""}, {"apiVersion": "a/b/c", "kind": "", "name": "/"}]}),
+        json!({"ownerReferences": [null, {"apiVersion": null, "controller": null}]}),
+        json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "e", "uid": 7}]}),
+        json!({"ownerReferences": {"uid": "u"}}),
+        json!({"ownerReferences": "u"}),
+        json!({"ownerReferences": [[owner]]}),
+        json!({"ownerReferences": [{"controller": "yes", "uid": "u"}]}),
+        json!({"finalizers": ["", "a", "a/", "/b", "A B/c", "orphan", "foregroundDeletion"]}),
+        json!({"finalizers": ["orphan", "orphan", "a.b/c", "a.b/c"]}),
+        json!({"finalizers": [null, 7, {}]}),
+        json!({"finalizers": {"a": "b"}}),
+        json!({"finalizers": "a.b/c"}),
+        json!({"finalizers": ["x".repeat(300)], "deletionTimestamp": "2026-11-25T00:00:00Z",
+            "deletionGracePeriodSeconds": -1}),
+    ];
+    let bodies = metadata.into_iter().flat_map(|metadata| {
+        let kinds = [
+            ("v1", "ConfigMap"),
+            ("v1", "Pod"),
+            ("v1", "Binding"),
+            ("policy/v1", "Eviction"),
+        ];
+        kinds.map(|(api_version, kind)| {
+            json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+        })
+    });
+    let bodies = bodies.chain([
+        json!({"apiVersion": "v1", "kind": "Binding", "target": {"kind": 7, "name": null}}),
+        json!({"apiVersion": "v1", "kind": "Binding", "target": [{"name": "n"}]}),
+        json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "other"}, "target": {}}),
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "deleteOptions": [1]}),
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "deleteOptions": {
+            "gracePeriodSeconds": -5, "dryRun": ["Some"], "orphanDependents": "yes",
+            "preconditions": {"uid": 7}, "propagationPolicy": "Sideways"}}),
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
+            "audiences": [null, ""], "expirationSeconds": -9_000_000_000_i64,
+            "boundObjectRef": {"kind": "Deployment", "apiVersion": "a/b/c"}}}),
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
+            "audiences": "a", "expirationSeconds": "long", "boundObjectRef": []}}),
+        json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": -1}}),
+    ]);
+    bodies.collect()
 }
 
 pub fn json_bodies() -> Vec<Vec<u8>> {
@@ -234,5 +369,27 @@ pub fn delete_options() -> Vec<Vec<u8>> {
             .map_or_else(|| body.to_string(), str::to_owned);
         Some([b"\0", text.as_bytes()].concat())
     });
-    bodies.collect()
+    let of = |document: Value| [b"\0", document.to_string().as_bytes()].concat();
+    let eviction = unstored()
+        .into_iter()
+        .find(|body| body["kind"] == "Eviction");
+    let options = eviction.expect("one of them")["deleteOptions"].take();
+    bodies
+        .chain([of(options.clone()), in_protobuf(&options)])
+        .collect()
+}
+
+/// Options of a deletion, as protobuf.
+fn in_protobuf(options: &Value) -> Vec<u8> {
+    let (schema, id) = object_type("meta.v1.DeleteOptions").found().unwrap();
+    let mut raw = Vec::new();
+    write_message(schema, id, options, &mut raw).unwrap();
+    let envelope = Envelope {
+        api_version: "v1",
+        kind: "DeleteOptions",
+        raw: &raw,
+    };
+    let mut body = vec![2];
+    envelope.write(&mut body);
+    body
 }

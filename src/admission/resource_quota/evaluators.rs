@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::admission::default_classes::storage_class_of;
 use crate::admission::pod_resources::{
-    Quantities, Side, containers, of_container, of_pod_level, with_overhead,
+    Quantities, Side, containers, of_container, of_pod_level, of_running_pod,
 };
 use crate::admission::{Attributes, Operation};
 use crate::api::object::Object;
@@ -38,6 +38,12 @@ const SERVICE_RESOURCES: [&str; 3] = ["services", "services.nodeports", "service
 const CLAIMS: &str = "persistentvolumeclaims";
 const STORAGE: &str = "requests.storage";
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// Behind the name of a class of devices.
+const DEVICES: &str = ".deviceclass.resource.k8s.io/devices";
+/// Before the name of a class of devices that containers ask for.
+const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
+/// The number of devices that a claim can get at most.
+const DEVICES_MAX: i64 = 32;
 /// Resources whose number has an older name, too.
 const WITH_OLD_NAME: [&str; 4] = [
     "configmaps",
@@ -51,15 +57,27 @@ enum Kind {
     Pods,
     Services,
     Claims,
+    /// Claims of devices.
+    DeviceClaims,
     /// Objects are counted.
     Other,
     /// Nothing is counted.
     Ignored,
 }
 
+/// What is known of classes of devices and of the pod that a claim is for.
+#[derive(Debug, Default)]
+pub(super) struct Devices {
+    /// Classes, and the names by which containers ask for their devices.
+    pub(super) extended: BTreeMap<String, String>,
+    /// What the pod is charged already.
+    pub(super) of_pod: Quantities,
+}
+
 /// The rules for one resource.
 pub(super) struct Evaluator {
     kind: Kind,
+    devices: Devices,
     /// `count/deployments.apps`
     count: String,
     /// The older name of the count.
@@ -74,25 +92,42 @@ impl Evaluator {
             ("", "pods") => Kind::Pods,
             ("", "services") => Kind::Services,
             ("", CLAIMS) => Kind::Claims,
+            ("resource.k8s.io", "resourceclaims") => Kind::DeviceClaims,
             ("" | "events.k8s.io", "events") => Kind::Ignored,
             _ => Kind::Other,
         };
         let has_old_name = group.is_empty() && WITH_OLD_NAME.contains(&plural);
         Evaluator {
             kind,
+            devices: Devices::default(),
             count: format!("count/{}", definition.qualified()),
             old_count: has_old_name.then(|| plural.to_owned()),
         }
     }
 
-    /// Whether a write may change a usage.
-    pub(super) fn handles(&self, attributes: &Attributes<'_>) -> bool {
+    /// Whether the objects are claims of devices.
+    pub(super) fn is_of_devices(&self) -> bool {
+        self.kind == Kind::DeviceClaims
+    }
+
+    /// The same rules, with what is known of devices.
+    pub(super) fn with_devices(self, devices: Devices) -> Evaluator {
+        Evaluator { devices, ..self }
+    }
+
+    /// Whether a write of this object may change a usage.
+    pub(super) fn handles(&self, attributes: &Attributes<'_>, object: &Object) -> bool {
         let is_new = matches!(attributes.operation, Operation::Create(_));
-        match self.kind {
-            Kind::Ignored => false,
-            Kind::Pods => is_new || attributes.subresource == Some("resize"),
-            Kind::Services | Kind::Claims => true,
-            Kind::Other => is_new,
+        match (self.kind, attributes.subresource) {
+            (Kind::Pods, None) => {
+                let stored = attributes.old_object;
+                is_new || stored.is_some_and(|pod| is_terminating(pod) != is_terminating(object))
+            }
+            (Kind::Pods, part) => part == Some("resize"),
+            (Kind::Claims, None | Some("status")) => true,
+            (Kind::Services | Kind::DeviceClaims, None) => true,
+            (Kind::Other, None) => is_new,
+            _ => false,
         }
     }
 
@@ -108,13 +143,20 @@ impl Evaluator {
                 POD_RESOURCES.contains(&name)
                     || name.starts_with("hugepages-")
                     || name.starts_with("requests.hugepages-")
-                    || (name.starts_with("requests.") && !is_native(name))
+                    || extended(name).is_some()
             }
             Kind::Services => SERVICE_RESOURCES.contains(&name),
             Kind::Claims => {
                 let of_class = name.split_once(OF_CLASS).map(|(_, what)| what);
                 [CLAIMS, STORAGE].contains(&name)
                     || of_class.is_some_and(|what| [CLAIMS, STORAGE].contains(&what))
+            }
+            Kind::DeviceClaims => {
+                name.ends_with(DEVICES)
+                    || extended(name).is_some_and(|name| match name.strip_prefix(DEVICE_CLASS) {
+                        Some(class) => self.devices.extended.contains_key(class),
+                        None => self.devices.extended.values().any(|known| known == name),
+                    })
             }
             Kind::Other | Kind::Ignored => false,
         };
@@ -127,29 +169,26 @@ impl Evaluator {
         let mut usage = Quantities::from([(self.count.clone(), one)]);
         usage.extend(self.old_count.clone().map(|name| (name, one)));
         match self.kind {
-            Kind::Pods if !is_over(object) => {
-                let requests = with_overhead(object, Side::Requests);
-                let limits = with_overhead(object, Side::Limits);
-                usage.extend(compute(&requests, &limits));
-            }
+            Kind::Pods => usage.extend(of_pod(object)),
             Kind::Services => usage.extend(of_service(object)),
             Kind::Claims => usage.extend(of_claim(object)),
-            Kind::Pods | Kind::Other | Kind::Ignored => {}
+            Kind::DeviceClaims => usage.extend(of_device_claim(object, &self.devices)),
+            Kind::Other | Kind::Ignored => {}
         }
         usage
     }
 
     /// What containers must say and do not, if these resources are counted.
     pub(super) fn unmet(&self, counted: &[String], pod: &Object) -> Option<String> {
-        if self.kind != Kind::Pods {
+        let is_said_of_pod = || {
+            let mut sides = [Side::Requests, Side::Limits].into_iter();
+            sides.any(|side| !of_pod_level(pod, side).is_empty())
+        };
+        if self.kind != Kind::Pods || is_said_of_pod() {
             return None;
         }
         let counted = counted.iter().map(String::as_str);
         let required: Vec<&str> = counted.filter(|name| EXPLICIT.contains(name)).collect();
-        let whole = compute(
-            &of_pod_level(pod, Side::Requests),
-            &of_pod_level(pod, Side::Limits),
-        );
         let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for container in ["containers", "initContainers"]
             .iter()
@@ -158,9 +197,7 @@ impl Evaluator {
             let of = |side| of_container(container, side);
             let own = compute(&of(Side::Requests), &of(Side::Limits));
             let name = container["name"].as_str().unwrap_or_default();
-            let lacking = required
-                .iter()
-                .filter(|name| !own.contains_key(**name) && !whole.contains_key(**name));
+            let lacking = required.iter().filter(|name| !own.contains_key(**name));
             for resource in lacking {
                 missing.entry(resource).or_default().insert(name);
             }
@@ -197,10 +234,13 @@ impl Evaluator {
                 selects(object.text(&["spec", "priorityClassName"]), selector)
             }
             (Kind::Pods, "CrossNamespacePodAffinity") => has_cross_namespace_affinity(object),
-            (Kind::Claims, "VolumeAttributesClass") => selects(
-                object.text(&["spec", "volumeAttributesClassName"]),
-                selector,
-            ),
+            (Kind::Claims, "VolumeAttributesClass") => {
+                let mut classes = attributes_classes(object).peekable();
+                match classes.peek() {
+                    None => selects("", selector),
+                    Some(_) => classes.any(|class| selects(class, selector)),
+                }
+            }
             _ => false,
         }
     }
@@ -220,13 +260,29 @@ fn selects(class: &str, selector: Option<&Value>) -> bool {
     }
 }
 
+/// The resource that is not of Kubernetes itself whose requests are counted by this name.
+fn extended(name: &str) -> Option<&str> {
+    let resource = name.strip_prefix("requests.");
+    resource.filter(|resource| !is_native(resource))
+}
+
 fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
+    let is_of_devices = name.starts_with(DEVICE_CLASS);
+    !is_of_devices && (!name.contains('/') || name.contains("kubernetes.io/"))
 }
 
 /// Whether a pod has come to its end, and uses only its place.
 fn is_over(pod: &Object) -> bool {
     matches!(pod.text(&["status", "phase"]), "Failed" | "Succeeded")
+}
+
+/// What a pod uses beside its place.
+pub(super) fn of_pod(pod: &Object) -> Quantities {
+    if is_over(pod) {
+        return Quantities::new();
+    }
+    let of = |side| of_running_pod(pod, side);
+    compute(&of(Side::Requests), &of(Side::Limits))
 }
 
 /// What is counted of requests and limits.
@@ -283,13 +339,70 @@ fn of_claim(claim: &Object) -> Quantities {
     let allocated = size(&["status", "allocatedResources", "storage"]);
     if let Some(requested) = requested {
         let size = allocated.filter(|allocated| *allocated > requested);
-        let size = size.unwrap_or(requested);
+        // Parts of bytes count as bytes.
+        let size = size.unwrap_or(requested).rounded();
         if !class.is_empty() {
             usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), size);
         }
         usage.insert(STORAGE.to_owned(), size);
     }
     usage
+}
+
+/// The devices of each class that a claim can get at most. Of several alternatives it gets one.
+/// Devices that containers can ask for as resources count as such, too, unless their pod is charged.
+fn of_device_claim(claim: &Object, devices: &Devices) -> Quantities {
+    let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
+    for request in claim.items(&["spec", "devices", "requests"]) {
+        let alternatives = request["firstAvailable"].as_array();
+        let exactly = request.get("exactly").filter(|exactly| exactly.is_object());
+        let mut most: BTreeMap<&str, i64> = BTreeMap::new();
+        for one in alternatives.into_iter().flatten().chain(exactly) {
+            let class = one["deviceClassName"].as_str().unwrap_or_default();
+            let count = match one["allocationMode"].as_str() {
+                Some("ExactCount") => one["count"].as_i64().unwrap_or_default(),
+                Some("All") => DEVICES_MAX,
+                _ => 0,
+            };
+            let before = most.entry(class).or_default();
+            *before = count.max(*before);
+        }
+        for (class, count) in most {
+            let sum = wanted.entry(class).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    let mut usage = Quantities::new();
+    for (class, count) in wanted {
+        let count = Quantity::whole(count);
+        usage.insert(format!("{class}{DEVICES}"), count);
+        let extended = devices.extended.get(class);
+        let names = [Some(format!("{DEVICE_CLASS}{class}")), extended.cloned()];
+        for name in names.into_iter().flatten() {
+            let name = format!("requests.{name}");
+            let charged = devices.of_pod.get(&name);
+            let more = charged.map_or(count, |charged| count.minus(*charged));
+            if more.sign() > 0 {
+                usage.insert(name, more);
+            }
+        }
+    }
+    usage
+}
+
+/// The classes of attributes that a claim wants, has, or is about to get.
+fn attributes_classes(claim: &Object) -> impl Iterator<Item = &str> {
+    let paths: [&[&str]; 3] = [
+        &["spec", "volumeAttributesClassName"],
+        &["status", "currentVolumeAttributesClassName"],
+        &[
+            "status",
+            "modifyVolumeStatus",
+            "targetVolumeAttributesClassName",
+        ],
+    ];
+    let classes = paths.into_iter().map(|path| claim.text(path));
+    classes.filter(|class| !class.is_empty())
 }
 
 fn is_terminating(pod: &Object) -> bool {

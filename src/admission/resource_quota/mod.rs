@@ -16,12 +16,17 @@ use super::pod_resources::Quantities;
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
 use crate::api::status::Status;
-use evaluators::Evaluator;
+use evaluators::{Devices, Evaluator};
 
 /// The plugin.
 pub(super) struct ResourceQuota {
     quotas: Arc<dyn ResourceClient>,
+    /// DeviceClasses, ResourceClaims and pods, if they are served.
+    devices: Option<[Arc<dyn ResourceClient>; 3]>,
 }
+
+/// What tells the claims that a scheduler makes for resources of containers.
+const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 
 /// A quota that counts what is written, and what is added to its usage.
 struct Charge {
@@ -30,23 +35,71 @@ struct Charge {
 }
 
 impl ResourceQuota {
-    /// Creates the plugin with this source of ResourceQuotas.
-    pub(super) fn new(quotas: Arc<dyn ResourceClient>) -> ResourceQuota {
-        ResourceQuota { quotas }
+    /// Creates the plugin with this source of ResourceQuotas, and those of DeviceClasses,
+    /// ResourceClaims and pods, if they are served.
+    pub(super) fn new(
+        quotas: Arc<dyn ResourceClient>,
+        devices: Option<[Arc<dyn ResourceClient>; 3]>,
+    ) -> ResourceQuota {
+        ResourceQuota { quotas, devices }
+    }
+
+    /// What is known of devices for this claim.
+    async fn devices(
+        &self,
+        namespace: Option<&str>,
+        claim: &Object,
+    ) -> Result<Devices, Box<Status>> {
+        let Some([classes, claims, pods]) = &self.devices else {
+            return Ok(Devices::default());
+        };
+        let classes = classes.list(None).await?;
+        let named = classes.iter().filter_map(|class| {
+            let name = class.text(&["spec", "extendedResourceName"]);
+            (!name.is_empty()).then(|| (class.name().to_owned(), name.to_owned()))
+        });
+        let mut devices = Devices {
+            extended: named.collect(),
+            of_pod: Quantities::new(),
+        };
+        let Some((pod, uid)) = pod_of(claim) else {
+            return Ok(devices);
+        };
+        let Some(pod) = pods.get(namespace, pod).await? else {
+            return Ok(devices);
+        };
+        let path = ["status", "extendedResourceClaimStatus", "resourceClaimName"];
+        let is_own = pod.uid() == uid
+            && match pod.text(&path) {
+                "" => !claims.list(namespace).await?.iter().any(|other| {
+                    let age = |claim: &Object| claim.meta("creationTimestamp").to_owned();
+                    let is_earlier = (age(other), other.name()) < (age(claim), claim.name());
+                    is_earlier && pod_of(other).is_some_and(|(_, other)| other == uid)
+                }),
+                name => name == claim.name(),
+            };
+        if is_own {
+            devices.of_pod = evaluators::of_pod(&pod);
+        }
+        Ok(devices)
     }
 
     async fn check(&self, attributes: &Attributes<'_>, object: &Object) -> Result<(), Box<Status>> {
         let evaluator = Evaluator::of(attributes.definition);
-        if !evaluator.handles(attributes) {
+        if !evaluator.handles(attributes, object) {
             return Ok(());
         }
         let quotas = self.quotas.list(attributes.namespace).await?;
+        let evaluator = match evaluator.is_of_devices() && !quotas.is_empty() {
+            true => evaluator.with_devices(self.devices(attributes.namespace, object).await?),
+            false => evaluator,
+        };
         let charges = charges(&evaluator, attributes.old_object, object, quotas);
         let charges = charges.map_err(|why| attributes.forbidden(Some(object), &why))?;
         if !attributes.operation.is_dry_run() {
             return self.take(attributes, object, &charges).await;
         }
-        for charge in &charges {
+        for charge in charges.iter().filter(|_| is_enforced(attributes)) {
             let charged = usage::charged(&charge.quota, &charge.usage);
             charged.map_err(|why| attributes.forbidden(Some(object), &why))?;
         }
@@ -62,7 +115,10 @@ impl ResourceQuota {
     ) -> Result<(), Box<Status>> {
         for (index, charge) in charges.iter().enumerate() {
             let mut take = |quota: &mut Object| {
-                let used = usage::charged(quota, &charge.usage);
+                let used = match is_enforced(attributes) {
+                    true => usage::charged(quota, &charge.usage),
+                    false => Ok(usage::with(quota, &charge.usage)),
+                };
                 let used = used.map_err(|why| attributes.forbidden(Some(object), &why))?;
                 usage::set_used(quota, &used);
                 Ok(())
@@ -101,7 +157,25 @@ impl ResourceQuota {
     }
 }
 
-/// What a write adds to which quotas.
+/// The name and uid of the pod that a scheduler has made a claim for.
+fn pod_of(claim: &Object) -> Option<(&str, &str)> {
+    if claim.text(&["metadata", "annotations", EXTENDED]) != "true" {
+        return None;
+    }
+    let mut owners = claim.items(&["metadata", "ownerReferences"]).iter();
+    let owner = owners.find(|owner| owner["controller"] == true)?;
+    let is_pod = owner["kind"] == "Pod" && owner["apiVersion"] == "v1";
+    let text = |name: &str| owner[name].as_str().unwrap_or_default();
+    is_pod.then(|| (text("name"), text("uid")))
+}
+
+/// Whether more than there is is refused. What a controller says of an object is so already.
+fn is_enforced(attributes: &Attributes<'_>) -> bool {
+    attributes.subresource != Some("status")
+}
+
+/// What a write adds to which quotas. An update never gives anything back: that belongs to the
+/// controller of quotas.
 ///
 /// # Errors
 /// Why a quota refuses it, whatever is used.
@@ -132,19 +206,23 @@ fn charges(
     if interesting.is_empty() {
         return Ok(Vec::new());
     }
-    let mut usage = evaluator.usage(object);
+    let usage = evaluator.usage(object);
     if let Some(negative) = usage::negative(&usage) {
         return Err(format!(
             "quota usage is negative for resource(s): {negative}"
         ));
     }
-    if let Some(stored) = stored {
-        usage = usage::difference(&usage, &evaluator.usage(stored));
-    }
-    usage.retain(|_, quantity| quantity.sign() != 0);
-    let charges = interesting.into_iter().map(|quota| Charge {
-        usage: usage::masked(&usage, &usage::hard(&quota)),
-        quota,
+    let more = stored.map(|stored| usage::difference(&usage, &evaluator.usage(stored)));
+    let charges = interesting.into_iter().map(|quota| {
+        // A quota that did not count the object before counts all of it.
+        let stored = stored.filter(|stored| evaluator.is_in_scope(&quota, stored));
+        let charged = more.as_ref().filter(|_| stored.is_some()).unwrap_or(&usage);
+        let mut charged = usage::masked(charged, &usage::hard(&quota));
+        charged.retain(|_, quantity| quantity.sign() > 0);
+        Charge {
+            usage: charged,
+            quota,
+        }
     });
     Ok(charges.filter(|charge| !charge.usage.is_empty()).collect())
 }
@@ -161,7 +239,9 @@ impl Plugin for ResourceQuota {
         );
         let is_whole = match attributes.subresource {
             None => true,
-            Some(part) => part == "resize" && attributes.definition.is("", "pods"),
+            Some("resize") => attributes.definition.is("", "pods"),
+            Some("status") => attributes.definition.is("", "persistentvolumeclaims"),
+            Some(_) => false,
         };
         is_write && is_whole && attributes.namespace.is_some()
     }

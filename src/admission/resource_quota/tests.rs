@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::quantity::Quantity;
 use crate::kinds::definitions::built_in;
 
 fn object(value: Value) -> Object {
@@ -164,4 +165,160 @@ fn a_claim_that_grows_is_charged_the_difference() {
     let usage = &charges[0].usage;
     assert_eq!(usage.len(), 1);
     assert_eq!(usage["requests.storage"].to_string(), "1Gi");
+}
+
+/// API-265: a claim of devices gets what it names, all that an allocation can hold, or the largest
+/// of several alternatives.
+#[test]
+fn devices_are_counted_by_their_classes() {
+    let exactly = |class: &str, mode: &str, count: i64| json!({"deviceClassName": class, "allocationMode": mode, "count": count});
+    let claim = json!({"spec": {"devices": {"requests": [
+        {"name": "a", "exactly": exactly("gpu", "ExactCount", 2)},
+        {"name": "b", "exactly": exactly("nic", "All", 0)},
+        {"name": "c", "firstAvailable": [exactly("gpu", "ExactCount", 3),
+            exactly("gpu", "ExactCount", 1), exactly("nic", "ExactCount", 1)]},
+        {"name": "d", "exactly": exactly("other", "Unknown", 9)},
+    ]}}});
+    let of = |class: &str| format!("{class}.deviceclass.resource.k8s.io/devices");
+    let counted = |hard: &str, devices: i64| {
+        let open = quota(
+            json!({of("gpu"): hard, of("nic"): "40", "count/resourceclaims.resource.k8s.io": "1"}),
+            json!({of("gpu"): "0", of("nic"): "1", "count/resourceclaims.resource.k8s.io": "0"}),
+            json!({}),
+        );
+        let mut claim = claim.clone();
+        claim["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(devices);
+        charged("resourceclaims", claim, open)
+    };
+    assert_eq!(
+        counted("5", 2),
+        Ok(json!({of("gpu"): "5", of("nic"): "34", "count/resourceclaims.resource.k8s.io": "1"}))
+    );
+    assert_eq!(
+        counted("5", 3),
+        Err(format!(
+            "exceeded quota: q, requested: {0}=6, used: {0}=0, limited: {0}=5",
+            of("gpu")
+        ))
+    );
+}
+
+/// API-265: an update that needs less gives nothing back, and one that comes into a scope is
+/// charged as a whole.
+#[test]
+fn an_update_is_charged_what_is_new_to_a_quota() {
+    let service = |kind: &str| object(json!({"spec": {"type": kind, "ports": [{"port": 1}]}}));
+    let open = quota(
+        json!({"services": "5", "services.nodeports": "5"}),
+        json!({"services": "1", "services.nodeports": "1"}),
+        json!({}),
+    );
+    let evaluator_of_services = evaluator("services");
+    let (plain, with_port) = (service("ClusterIP"), service("NodePort"));
+    let less = charges(
+        &evaluator_of_services,
+        Some(&with_port),
+        &plain,
+        vec![open.clone()],
+    );
+    assert!(less.unwrap().is_empty());
+    let more = charges(&evaluator_of_services, Some(&plain), &with_port, vec![open]);
+    let more = more.unwrap();
+    assert_eq!(
+        more[0].usage.keys().collect::<Vec<_>>(),
+        ["services.nodeports"]
+    );
+
+    let claim = |class: Value| {
+        object(json!({"spec": {"volumeAttributesClassName": class,
+            "resources": {"requests": {"storage": "1500m"}}}}))
+    };
+    let scope = json!({"scopeSelector": {"matchExpressions": [
+        {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}]}});
+    let scoped = quota(
+        json!({"persistentvolumeclaims": "1", "requests.storage": "9"}),
+        json!({"persistentvolumeclaims": "0", "requests.storage": "0"}),
+        scope,
+    );
+    let evaluator_of_claims = evaluator("persistentvolumeclaims");
+    let (gold, silver) = (claim(json!("gold")), claim(json!("silver")));
+    let charged = |stored: &Object, new: &Object| {
+        let charges = charges(
+            &evaluator_of_claims,
+            Some(stored),
+            new,
+            vec![scoped.clone()],
+        );
+        let charges = charges.unwrap().into_iter();
+        let usage = charges.flat_map(|charge| charge.usage);
+        usage
+            .map(|(name, quantity)| format!("{name}={quantity}"))
+            .collect::<Vec<_>>()
+    };
+    let all = ["persistentvolumeclaims=1", "requests.storage=2"];
+    assert_eq!(charged(&silver, &gold), all);
+    assert!(charged(&gold, &gold).is_empty() && charged(&gold, &silver).is_empty());
+    // A claim that is on its way to a class, or has it still, counts.
+    let mut leaving = silver.clone();
+    leaving.0.insert(
+        "status".to_owned(),
+        json!({"currentVolumeAttributesClassName": "gold"}),
+    );
+    assert_eq!(charged(&silver, &leaving), all);
+}
+
+/// API-265: what is said of the pod as a whole need not be said of its containers.
+#[test]
+fn containers_need_not_repeat_what_is_said_of_their_pod() {
+    let computes = quota(
+        json!({"requests.cpu": "1", "limits.memory": "1Gi"}),
+        json!({"requests.cpu": "0", "limits.memory": "0"}),
+        json!({}),
+    );
+    let mut whole = pod(json!({}));
+    whole["spec"]["resources"] = json!({"requests": {"cpu": "1"}});
+    let used = charged("pods", whole, computes);
+    assert_eq!(used, Ok(json!({"requests.cpu": "1", "limits.memory": "0"})));
+}
+
+/// API-265: devices that containers can ask for as resources count as such, less what the pod that
+/// a claim is for is charged already.
+#[test]
+fn devices_of_named_classes_are_resources_too() {
+    let known = |of_pod: &str| Devices {
+        extended: [("gpu".to_owned(), "a.b/gpu".to_owned())].into(),
+        of_pod: [("requests.a.b/gpu".to_owned(), of_pod.parse().unwrap())].into(),
+    };
+    let request = |class: &str| json!({"exactly": {"deviceClassName": class, "allocationMode": "ExactCount", "count": 3}});
+    let claim = object(json!({"spec": {"devices": {"requests": [request("gpu"), request("x")]}}}));
+    let implicit = |class: &str| format!("requests.deviceclass.resource.kubernetes.io/{class}");
+    for (of_pod, left) in [("0", Some("3")), ("1", Some("2")), ("4", None)] {
+        let evaluator = evaluator("resourceclaims").with_devices(known(of_pod));
+        let usage = evaluator.usage(&claim);
+        let shown = |name: &str| usage.get(name).map(Quantity::to_string);
+        assert_eq!(shown("requests.a.b/gpu").as_deref(), left);
+        assert_eq!(shown(&implicit("gpu")).as_deref(), Some("3"));
+        let limited = [
+            "requests.a.b/gpu",
+            "requests.a.b/x",
+            &implicit("gpu"),
+            &implicit("x"),
+        ];
+        let hard = limited.map(|name| (name.to_owned(), Quantity::whole(1)));
+        let counted = evaluator.counted(&hard.into());
+        assert_eq!(counted, ["requests.a.b/gpu".to_owned(), implicit("gpu")]);
+    }
+}
+
+#[test]
+fn the_pod_of_a_claim_is_its_controller() {
+    let claim = |annotation: &str, controller: bool| {
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
+            "controller": controller});
+        object(json!({"metadata": {"annotations": {EXTENDED: annotation},
+            "ownerReferences": [owner]}}))
+    };
+    assert_eq!(pod_of(&claim("true", true)), Some(("p", "u")));
+    assert_eq!(pod_of(&claim("true", false)), None);
+    assert_eq!(pod_of(&claim("false", true)), None);
 }

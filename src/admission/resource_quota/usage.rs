@@ -24,11 +24,16 @@ pub(super) fn unknown(quota: &Object, counted: &[String]) -> Option<String> {
     unknown.then(|| counted.join(","))
 }
 
+/// The usage of a quota with more, which may be more than there is.
+pub(super) fn with(quota: &Object, more: &Quantities) -> Quantities {
+    let mut after = used(quota);
+    add(&mut after, more);
+    after
+}
+
 /// The usage of a quota with more. Fails if it is more than there is.
 pub(super) fn charged(quota: &Object, more: &Quantities) -> Result<Quantities, String> {
-    let (hard, before) = (hard(quota), used(quota));
-    let mut after = before.clone();
-    add(&mut after, more);
+    let (hard, before, after) = (hard(quota), used(quota), with(quota, more));
     let is_exceeded = |name: &&String| {
         let most = hard.get(*name);
         most.is_some_and(|most| after.get(*name).is_some_and(|used| used > most))

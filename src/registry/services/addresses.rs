@@ -19,9 +19,9 @@ use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
 /// The label that tells whose an IPAddress is.
-pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
+const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 /// The value of that label. kube-apiserver uses it too.
-pub(super) const MANAGER: &str = "ipallocator.k8s.io";
+const MANAGER: &str = "ipallocator.k8s.io";
 
 /// The number of random addresses that are tried before all are looked at.
 const TRIES: usize = 32;
@@ -181,7 +181,12 @@ impl AddressAllocator {
         }
     }
 
-    async fn create(&self, service: &Object, address: IpAddr) -> Result<IpAddr, AddressRefusal> {
+    /// Takes this address for a Service, of which only the name is read.
+    pub(super) async fn create(
+        &self,
+        service: &Object,
+        address: IpAddr,
+    ) -> Result<IpAddr, AddressRefusal> {
         let object = ip_address(service, address);
         let options = WriteOptions::default();
         let context = context();
@@ -192,19 +197,6 @@ impl AddressAllocator {
                 Err(AddressRefusal::Allocated)
             }
             Err(status) => Err(AddressRefusal::Storage(status)),
-        }
-    }
-
-    /// Makes sure that an address of a Service is taken for it. Answers whether it was not.
-    pub(super) async fn restore(
-        &self,
-        service: &Object,
-        address: IpAddr,
-    ) -> Result<bool, AddressRefusal> {
-        match self.try_create(service, address).await {
-            Ok(_) => Ok(true),
-            Err(AddressRefusal::Allocated) => Ok(false),
-            Err(refusal) => Err(refusal),
         }
     }
 
@@ -247,23 +239,28 @@ impl AddressAllocator {
         }
     }
 
-    /// All IPAddresses that are managed here.
-    pub(super) async fn all(&self) -> Result<Vec<Object>, Box<Status>> {
+    /// All IPAddresses, those of others too.
+    pub(super) async fn all(&self) -> Result<Vec<(IpAddr, Object)>, Box<Status>> {
         let everything = Arc::new(Selection::default());
         let listed = self
             .addresses
             .list(None, &ListOptions::default(), everything)
             .await?;
-        let mut managed = Vec::new();
+        let mut all = Vec::new();
         for item in listed.items {
-            let object = decoded(&item)?;
-            let manager = object.at(&["metadata", "labels", MANAGED_BY]);
-            if manager.and_then(Value::as_str) == Some(MANAGER) {
-                managed.push(object);
+            // The name of an IPAddress is one.
+            if let Ok(address) = item.attributes().name().parse() {
+                all.push((address, decoded(&item)?));
             }
         }
-        Ok(managed)
+        Ok(all)
     }
+}
+
+/// Whether an IPAddress belongs to the allocator of Services.
+pub(super) fn is_managed(address: &Object) -> bool {
+    let manager = address.at(&["metadata", "labels", MANAGED_BY]);
+    manager.and_then(Value::as_str) == Some(MANAGER)
 }
 
 /// A list of what the cache has now.

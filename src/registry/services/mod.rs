@@ -10,6 +10,8 @@ mod addresses;
 mod bitmap;
 mod ports;
 mod repair;
+#[cfg(test)]
+mod tests;
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! Ports of the nodes. Those that are taken are one stored object, a RangeAllocation.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use actors::backoff::random_unit;
+use actors::engine::Revision;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -113,7 +115,7 @@ impl PortAllocator {
             return Ok(Vec::new());
         }
         let mut found = Vec::new();
-        let change = |bits: &mut Bitmap| {
+        let change = |bits: &mut Bitmap, _: Revision| {
             found.clear();
             for (at, wanted) in wanted.iter().enumerate() {
                 match take_one(self.range, bits, *wanted) {
@@ -126,7 +128,7 @@ impl PortAllocator {
             }
             Ok(!dry_run)
         };
-        self.update(Box::new(change)).await?;
+        self.update(VersionUse::Ignores, Box::new(change)).await?;
         Ok(found)
     }
 
@@ -139,35 +141,54 @@ impl PortAllocator {
         if bits.is_empty() {
             return Ok(());
         }
-        let change = |map: &mut Bitmap| {
+        let change = |map: &mut Bitmap, _: Revision| {
             bits.iter().for_each(|bit| map.set(*bit, false));
             Ok(true)
         };
-        self.update(Box::new(change)).await
+        self.update(VersionUse::Ignores, Box::new(change)).await
     }
 
-    /// Compares the ports that are taken with `held`, those that Services have. A held port that is
-    /// not taken is taken. A taken port that no Service has is given back if it is among
-    /// `suspects`, the ports that no Service had at the last repair. Answers the next suspects, and
-    /// the ports that were mended.
+    /// The ports that are taken now.
+    pub(super) async fn taken(&self) -> Result<TakenPorts, Box<Status>> {
+        let mut taken = TakenPorts::default();
+        let change = |map: &mut Bitmap, revision: Revision| {
+            taken = TakenPorts {
+                bits: map.clone(),
+                revision,
+            };
+            Ok(false)
+        };
+        self.update(VersionUse::Reads, Box::new(change)).await?;
+        Ok(taken)
+    }
+
+    /// Compares the ports that are taken with `held`, those of the Services that were there after
+    /// `before` was read. A held port that was not taken then, and is not now, is taken. A taken
+    /// port that no Service has is given back if it is among `suspects`, the ports that no Service
+    /// had at the last repair, and if no port was taken or given back since `before`: another
+    /// repair may have given it back, and a Service may have taken it that is not among `held`.
+    /// Answers the next suspects, and the ports that were mended.
     pub(super) async fn repair(
         &self,
-        held: &[u16],
-        suspects: &[u16],
-    ) -> Result<(Vec<u16>, Vec<u16>), Box<Status>> {
-        let mut answer = (Vec::new(), Vec::new());
+        before: &TakenPorts,
+        held: &HashSet<u16>,
+        suspects: &HashSet<u16>,
+    ) -> Result<(HashSet<u16>, Vec<u16>), Box<Status>> {
+        let mut answer = (HashSet::new(), Vec::new());
         let range = self.range;
-        let change = |map: &mut Bitmap| {
+        let change = |map: &mut Bitmap, revision: Revision| {
             let (leaked, fixed) = &mut answer;
             leaked.clear();
             fixed.clear();
             for bit in 0..range.size() {
                 let port = range.port(bit);
                 match (map.has(bit), held.contains(&port)) {
-                    (false, true) => map.set(bit, true),
-                    (true, false) if suspects.contains(&port) => map.set(bit, false),
+                    (false, true) if !before.bits.has(bit) => map.set(bit, true),
+                    (true, false) if suspects.contains(&port) && revision == before.revision => {
+                        map.set(bit, false);
+                    }
                     (true, false) => {
-                        leaked.push(port);
+                        leaked.insert(port);
                         continue;
                     }
                     _ => continue,
@@ -176,17 +197,17 @@ impl PortAllocator {
             }
             Ok(!fixed.is_empty())
         };
-        self.update(Box::new(change)).await?;
+        self.update(VersionUse::Reads, Box::new(change)).await?;
         Ok(answer)
     }
 
-    async fn update(&self, change: Change<'_>) -> Result<(), Box<Status>> {
+    async fn update(&self, version: VersionUse, change: Change<'_>) -> Result<(), Box<Status>> {
         let request = UpdateRequest {
             key: KEY.to_owned(),
             ignore_not_found: true,
             preconditions: Preconditions::default(),
             suggestion: None,
-            version: VersionUse::Ignores,
+            version,
             origin: context().origin(),
         };
         let mut changing = Changing {
@@ -204,8 +225,16 @@ impl PortAllocator {
     }
 }
 
-/// A change of the ports that are taken. It answers whether anything is to be written.
-type Change<'c> = Box<dyn FnMut(&mut Bitmap) -> Result<bool, Box<Status>> + Send + 'c>;
+/// The ports that were taken at a revision, which is that of the last change.
+#[derive(Debug, Default)]
+pub(super) struct TakenPorts {
+    pub(super) bits: Bitmap,
+    revision: Revision,
+}
+
+/// A change of the ports that are taken, which gets the revision of the last change, too. It
+/// answers whether anything is to be written.
+type Change<'c> = Box<dyn FnMut(&mut Bitmap, Revision) -> Result<bool, Box<Status>> + Send + 'c>;
 
 struct Changing<'c> {
     range: PortRange,
@@ -218,6 +247,7 @@ impl UpdateFunction for Changing<'_> {
         current: Current,
     ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
         let changed = (|| {
+            let revision = current.object.as_ref().map(|cached| cached.revision);
             let mut object = match current.object {
                 Some(cached) => decoded(&cached)?,
                 None => Object::default(),
@@ -234,7 +264,7 @@ impl UpdateFunction for Changing<'_> {
                 .filter(|_| is_same);
             let data = STANDARD.decode(data.unwrap_or_default());
             let mut bits = Bitmap::read(&data.unwrap_or_default());
-            if !(self.change)(&mut bits)? {
+            if !(self.change)(&mut bits, revision.unwrap_or_default())? {
                 return Ok(WriteDecision::Leave);
             }
             object.0.insert("range".to_owned(), range.into());

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::ServiceAllocators;
-use super::addresses::holder;
+use super::addresses::{AddressRefusal, holder, is_managed};
 use crate::api::object::Object;
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
@@ -19,10 +19,20 @@ use crate::registry::store::RegistryStore;
 /// so only what nobody has at the next repair either is given back.
 #[derive(Clone, Debug, Default)]
 pub struct Repaired {
-    addresses: HashSet<String>,
-    ports: Vec<u16>,
+    /// By the uids of their IPAddresses.
+    pub(super) addresses: HashSet<String>,
+    pub(super) ports: HashSet<u16>,
     /// The number of allocations that were mended.
     pub mended: usize,
+}
+
+/// What Services have.
+#[derive(Default)]
+struct Held {
+    /// The Services that have an address, by their names. Two of them is a fault that only a
+    /// writer can mend.
+    addresses: HashMap<IpAddr, Vec<Object>>,
+    ports: HashSet<u16>,
 }
 
 impl ServiceAllocators {
@@ -38,58 +48,69 @@ impl ServiceAllocators {
         let mut now = Repaired::default();
         // What is taken is read first: a Service that comes later has taken its own.
         let taken = self.addresses.all().await?;
-        let everything = Arc::new(Selection::default());
-        let listed = services
-            .list(None, &ListOptions::default(), everything)
-            .await?;
-        let mut owners: HashMap<IpAddr, (String, String)> = HashMap::new();
-        let mut ports = Vec::new();
-        for item in listed.items {
-            let service = decoded(&item)?;
-            ports.extend(all_node_ports(&service));
-            for address in addresses(&service) {
-                let named = (service.namespace().to_owned(), service.name().to_owned());
-                owners.entry(address).or_insert(named);
-                match self.addresses.restore(&service, address).await {
-                    Ok(is_new) => now.mended += usize::from(is_new),
+        let taken_ports = self.ports.taken().await?;
+        let held = Held::by(services).await?;
+        // Those that stay with whom they name.
+        let mut kept = HashSet::new();
+        for (address, object) in &taken {
+            if held.is_right(*address, object) {
+                kept.insert(*address);
+            } else if before.addresses.contains(object.uid()) {
+                self.addresses.delete(object).await?;
+                now.mended += 1;
+            } else {
+                kept.insert(*address);
+                now.addresses.insert(object.uid().to_owned());
+            }
+        }
+        for (address, owners) in &held.addresses {
+            if let Some(first) = owners.first().filter(|_| !kept.contains(address)) {
+                match self.addresses.create(first, *address).await {
+                    Ok(_) => now.mended += 1,
+                    // A Service that is new has taken it itself.
+                    Err(AddressRefusal::Allocated) => {}
                     Err(refusal) => {
                         tracing::warn!(%refusal, %address, "can't mend the address of a service");
                     }
                 }
             }
         }
-        for address in taken {
-            if !is_held(&address, &owners) {
-                match before.addresses.contains(address.uid()) {
-                    true => {
-                        self.addresses.delete(&address).await?;
-                        now.mended += 1;
-                    }
-                    false => {
-                        now.addresses.insert(address.uid().to_owned());
-                    }
-                }
-            }
-        }
-        let (leaked, fixed) = self.ports.repair(&ports, &before.ports).await?;
+        let repairing = self.ports.repair(&taken_ports, &held.ports, &before.ports);
+        let (leaked, fixed) = repairing.await?;
         now.ports = leaked;
         now.mended += fixed.len();
         Ok(now)
     }
 }
 
-/// Whether the Service that an IPAddress names has the address.
-fn is_held(address: &Object, owners: &HashMap<IpAddr, (String, String)>) -> bool {
-    let owner = address
-        .name()
-        .parse()
-        .ok()
-        .and_then(|ip: IpAddr| owners.get(&ip));
-    let holder = holder(address);
-    match (owner, holder) {
-        (Some((namespace, name)), Some(holder)) => (namespace.as_str(), name.as_str()) == holder,
-        // Not that of a Service.
-        (_, None) => true,
-        (None, Some(_)) => false,
+impl Held {
+    async fn by(services: &RegistryStore) -> Result<Held, Box<Status>> {
+        let mut held = Held::default();
+        let everything = Arc::new(Selection::default());
+        let listed = services
+            .list(None, &ListOptions::default(), everything)
+            .await?;
+        for item in listed.items {
+            let service = decoded(&item)?;
+            held.ports.extend(all_node_ports(&service));
+            for address in addresses(&service) {
+                let mut named = Object::default();
+                named.set_meta("namespace", service.namespace());
+                named.set_meta("name", service.name());
+                held.addresses.entry(address).or_default().push(named);
+            }
+        }
+        Ok(held)
+    }
+
+    /// Whether an IPAddress is as it should be: it names a Service that has the address, or has
+    /// nothing to do with Services.
+    fn is_right(&self, address: IpAddr, object: &Object) -> bool {
+        let Some(owners) = self.addresses.get(&address) else {
+            return !is_managed(object);
+        };
+        let holder = holder(object);
+        let mut owners = owners.iter();
+        is_managed(object) && owners.any(|owner| holder == Some((owner.namespace(), owner.name())))
     }
 }

@@ -11,12 +11,15 @@ use tokio::time::{Duration, Instant};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
+use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
-use crate::kinds::definitions::built_in;
-use crate::registry::Registry;
+use crate::kinds::definitions::{built_in, core};
+use crate::kinds::validation::addresses::Range;
 use crate::registry::deletion::Collector;
+use crate::registry::services::PortRange;
 use crate::registry::{Answer, NamespacedName, RegistryStore, RequestContext, UpdateSource};
+use crate::registry::{ClusterParts, Registry, ServiceNetwork, StoredVersion};
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
 use crate::storage::keys::Keys;
@@ -58,6 +61,32 @@ pub(crate) fn refusal<T: std::fmt::Debug>(
     (status.code, status.reason, status.message)
 }
 
+/// All built-in resources over an engine.
+fn storages(
+    engine: &Arc<FaultyEngine>,
+    wrap: impl Fn(ResourceStorage) -> ResourceStorage,
+) -> Vec<StoredVersion> {
+    let rows = built_in().into_iter().map(|row| stored(engine, row));
+    rows.map(|(row, storages)| (row, wrap(storages))).collect()
+}
+
+fn stored(engine: &Arc<FaultyEngine>, row: Arc<ResourceDefinition>) -> StoredVersion {
+    let keys = Keys::new(ROOT, &row.key_prefix).expect("it has a prefix");
+    let codec = Codec::new(row.clone());
+    let decoder = Arc::new(StoredDecoder::new(codec.clone(), Arc::new(Identity)));
+    let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
+    let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, None);
+    let storage = Arc::new(store);
+    let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
+    let resource = Arc::new(StoredResource::of(row.clone()));
+    let storages = ResourceStorage {
+        resource,
+        storage,
+        dry_run,
+    };
+    (row, storages)
+}
+
 impl Fixture {
     pub(crate) async fn new() -> Fixture {
         let fixture = Fixture::over(|storages| storages);
@@ -71,25 +100,35 @@ impl Fixture {
     /// A fixture with wrapped storages and without namespaces.
     pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
         let engine = FaultyEngine::new();
-        let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
-        let storages = built_in().into_iter().map(|row| {
-            let keys = Keys::new(ROOT, &row.key_prefix).expect("it has a prefix");
-            let codec = Codec::new(row.clone());
-            let transformer = Arc::new(Identity);
-            let decoder = Arc::new(StoredDecoder::new(codec.clone(), transformer));
-            let lessor = lessor.clone();
-            let store = Underlying::new(engine.clone(), keys.clone(), decoder, lessor, None);
-            let storage = Arc::new(store);
-            let dry_run = Arc::new(DryRun::new(storage.clone(), codec, keys));
-            let resource = Arc::new(StoredResource::of(row.clone()));
-            let storages = ResourceStorage {
-                resource,
-                storage,
-                dry_run,
-            };
-            (row, wrap(storages))
-        });
-        let registry = Registry::new(ROOT, EVENT_TTL, Collector::Absent, storages.collect());
+        let storages = storages(&engine, wrap);
+        let registry = Registry::new(ROOT, EVENT_TTL, Collector::Absent, storages);
+        Fixture::of(engine, registry)
+    }
+
+    /// The same over an engine, with Services that take of these addresses and ports.
+    pub(crate) fn with_network(
+        engine: &Arc<FaultyEngine>,
+        wrap: impl Fn(ResourceStorage) -> ResourceStorage,
+        (addresses, node_ports): (&str, PortRange),
+    ) -> Fixture {
+        let taken_ports = Arc::new(core::rangeallocations());
+        let network = ServiceNetwork {
+            address_ranges: vec![Range::parse(addresses).expect("a range")],
+            node_ports,
+            range_allocations: stored(engine, taken_ports),
+        };
+        let parts = ClusterParts {
+            network: Some(network),
+            admission_plugins: vec!["NamespaceLifecycle"],
+            delete_collection_workers: 1,
+            rights: None,
+        };
+        let storages = storages(engine, wrap);
+        let registry = Registry::with_parts(ROOT, EVENT_TTL, Collector::Absent, storages, parts);
+        Fixture::of(engine.clone(), registry)
+    }
+
+    fn of(engine: Arc<FaultyEngine>, registry: Registry) -> Fixture {
         let deadline = Instant::now() + Duration::from_secs(60);
         Fixture {
             registry,

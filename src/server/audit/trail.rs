@@ -16,6 +16,7 @@ use super::policy::{Level, Stage};
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::clock;
+use crate::registry::context::Annotations;
 use crate::server::body::{ConnectionFacts, ResponseBody};
 use crate::server::respond::Answer;
 
@@ -26,7 +27,8 @@ pub struct Trail {
     facts: OnceCell<Arc<Facts>>,
     impersonated: OnceCell<Arc<UserInfo>>,
     is_allowed: Cell<Option<bool>>,
-    annotations: OnceCell<Vec<(&'static str, String)>>,
+    /// What is said of the request in its events from then on.
+    pub annotations: Annotations,
     request: RefCell<Option<Body>>,
     is_answered: Cell<bool>,
 }
@@ -44,7 +46,7 @@ impl Trail {
             facts: OnceCell::new(),
             impersonated: OnceCell::new(),
             is_allowed: Cell::new(None),
-            annotations: OnceCell::new(),
+            annotations: Annotations::default(),
             request: RefCell::new(None),
             is_answered: Cell::new(false),
         }
@@ -83,12 +85,6 @@ impl Trail {
             self.audit
                 .record(self.event(facts, Stage::RequestReceived, self.received));
         }
-    }
-
-    /// Something is said of the use of the credentials.
-    pub fn annotate(&self, annotations: Vec<(&'static str, String)>) {
-        // It is called once for each request.
-        let _ = self.annotations.set(annotations);
     }
 
     /// The request is carried out as another user.
@@ -196,7 +192,7 @@ impl Trail {
             impersonated: self.impersonated.get().cloned(),
             code: None,
             is_allowed: None,
-            annotations: self.annotations.get().cloned().unwrap_or_default(),
+            annotations: self.annotations.all(),
             request: None,
             response: None,
             is_truncated: false,

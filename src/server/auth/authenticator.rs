@@ -34,6 +34,26 @@ pub enum Unauthorized {
     /// A token of a service account that is not good, or no longer.
     #[error("the token of a service account is refused: {0}")]
     ServiceAccount(String),
+    /// A token in a Secret that is marked as no longer used.
+    #[error("the token of a service account is refused: {problem}")]
+    Invalidated {
+        /// What is wrong.
+        problem: String,
+        /// The name of the Secret, and its namespace behind a slash.
+        secret: String,
+    },
+}
+
+impl Unauthorized {
+    /// What is said of the use of the credential.
+    pub fn notes(&self) -> Notes {
+        let mut notes = Notes::default();
+        if let Unauthorized::Invalidated { secret, .. } = self {
+            let name = "authentication.k8s.io/legacy-token-invalidated";
+            notes.annotations.push((name, secret.clone()));
+        }
+        notes
+    }
 }
 
 /// What is said of the use of a credential.

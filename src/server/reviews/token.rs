@@ -38,7 +38,9 @@ impl TokenReview {
                 "user": user_info(&user),
                 "audiences": audiences,
             }),
-            Err(Unauthorized::ServiceAccount(why)) => {
+            Err(
+                Unauthorized::ServiceAccount(why) | Unauthorized::Invalidated { problem: why, .. },
+            ) => {
                 json!({"user": {}, "error": format!("[invalid bearer token, {why}]")})
             }
             Err(_) => json!({"user": {}, "error": "invalid bearer token"}),

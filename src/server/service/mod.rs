@@ -181,6 +181,7 @@ impl Service {
             manager: manager(parts, &query),
             audit_id: record.audit_id.clone(),
             warnings: record.warnings.clone(),
+            annotations: record.annotations(),
             deadline: Instant::now() + within,
         };
         let generation = self.generation();
@@ -215,16 +216,14 @@ impl Service {
         (info, query): (&RequestInfo, &Query),
         record: &RequestRecord,
     ) -> Result<Requester, Refused> {
-        let authenticated = self.authenticated(parts).await;
+        let mut authenticated = self.authenticated(parts).await;
+        record.noted(match &mut authenticated {
+            Ok(known) => std::mem::take(&mut known.notes),
+            Err(refused) => refused.notes(),
+        });
         let known = authenticated.as_ref().ok();
         record.authenticated(known.map(|known| &known.user), parts);
-        let Authenticated {
-            user,
-            access,
-            notes,
-            ..
-        } = authenticated?;
-        record.noted(notes);
+        let Authenticated { user, access, .. } = authenticated?;
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
         let other = impersonation::impersonated(&parts.headers, &attributes, &**authorizer)?;

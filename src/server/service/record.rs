@@ -12,6 +12,7 @@ use super::api_server::ApiServer;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
+use crate::registry::context::Annotations;
 use crate::server::audit::Trail;
 use crate::server::auth::Notes;
 use crate::server::respond::Answer;
@@ -64,9 +65,16 @@ impl RequestRecord {
             .warnings
             .into_iter()
             .for_each(|text| self.warnings.add(text));
-        if let Some(trail) = &self.trail {
-            trail.annotate(notes.annotations);
+        if let Some(annotations) = self.annotations() {
+            for (name, text) in notes.annotations {
+                annotations.add(name, text);
+            }
         }
+    }
+
+    /// The annotations of the audit events, if there are any events.
+    pub(super) fn annotations(&self) -> Option<Annotations> {
+        self.trail.as_ref().map(|trail| trail.annotations.clone())
     }
 
     pub(super) fn impersonates(&self, user: &Arc<UserInfo>) {

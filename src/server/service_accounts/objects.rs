@@ -16,7 +16,7 @@ use crate::api::status::Status;
 use crate::api::version::Preconditions;
 use crate::clock;
 use crate::registry::{Catalog, NamespacedName, RegistryStore, RequestContext};
-use crate::server::auth::Notes;
+use crate::server::auth::{Notes, Unauthorized};
 
 /// The stores of what tokens name.
 pub struct Objects {
@@ -151,7 +151,7 @@ impl Objects {
     ///
     /// # Errors
     /// What is gone, in the words of Kubernetes.
-    pub async fn check_legacy(&self, claims: &Claims, token: &[u8]) -> Result<Notes, String> {
+    pub async fn check_legacy(&self, claims: &Claims, token: &[u8]) -> Result<Notes, Unauthorized> {
         let Claims {
             namespace, account, ..
         } = claims;
@@ -161,7 +161,8 @@ impl Objects {
             namespace: Some(namespace),
             name: secret,
         };
-        let invalidated = || "Token has been invalidated".to_owned();
+        let failed = Unauthorized::ServiceAccount;
+        let invalidated = || failed("Token has been invalidated".to_owned());
         let store = self.secrets.as_ref().ok_or_else(invalidated)?;
         let found = read(store, at).await.map_err(|_| invalidated())?;
         if found.is_being_deleted() {
@@ -171,33 +172,36 @@ impl Objects {
             .decode(found.text(&["data", "token"]))
             .unwrap_or_default();
         if verify_slices_are_equal(&stored, token).is_err() {
-            return Err("Token does not match server's copy".to_owned());
+            return Err(failed("Token does not match server's copy".to_owned()));
         }
-        let known = self.account(namespace, &account.name).await?;
+        let known = self.account(namespace, &account.name).await;
+        let known = known.map_err(failed)?;
         let (name, uid) = (&account.name, known.uid());
         if known.is_being_deleted() {
-            return Err(format!(
-                "ServiceAccount {namespace}/{name} has been deleted"
-            ));
+            let problem = format!("ServiceAccount {namespace}/{name} has been deleted");
+            return Err(failed(problem));
         }
         if uid != account.uid {
-            return Err(format!(
-                "ServiceAccount UID ({uid}) does not match claim ({})",
-                account.uid
-            ));
+            let claimed = &account.uid;
+            let problem = format!("ServiceAccount UID ({uid}) does not match claim ({claimed})");
+            return Err(failed(problem));
         }
+        self.note_use(store, at, &found).await;
         if !found
             .text(&["metadata", "labels", INVALID_SINCE])
             .is_empty()
         {
-            return Err(format!(
+            let problem = format!(
                 "the token in secret {namespace}/{secret} for service account {namespace}/{name} \
                  has been marked invalid. Use tokens from the TokenRequest API or manually created \
                  secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to \
                  temporarily allow use of this token"
-            ));
+            );
+            return Err(Unauthorized::Invalidated {
+                problem,
+                secret: format!("{secret}/{namespace}"),
+            });
         }
-        self.note_use(store, at, &found).await;
         let mut listed = known.items(&["secrets"]).iter();
         let is_listed = listed.any(|one| one.get("name").and_then(Value::as_str) == Some(secret));
         Ok(notes_of_legacy(secret, is_listed))

@@ -30,6 +30,9 @@ const OF_VOLUMES: i64 = 3607;
 /// How many seconds such tokens are good when they are extended: a year.
 const EXTENDED: i64 = 365 * 24 * 3600;
 
+/// The annotation of audit events that tells which token was made.
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
+
 /// The path of tokens.
 pub struct TokenStore {
     kind: Arc<ResourceDefinition>,
@@ -89,7 +92,7 @@ impl TokenStore {
         }
         let binding = self.binding(at, &request).await?;
         let wishes = self.wishes(context, &mut request);
-        let token = self.token(&account, binding, &wishes, now)?;
+        let token = self.token(context, &account, binding, &wishes, now)?;
         let expires = now.as_second().saturating_add(wishes.seconds);
         let expires = Timestamp::from_second(expires).unwrap_or(Timestamp::MAX);
         let status = json!({"token": token, "expirationTimestamp": whole_seconds(expires)});
@@ -257,6 +260,7 @@ impl TokenStore {
 
     fn token(
         &self,
+        context: &RequestContext,
         account: &Object,
         binding: Binding,
         wishes: &Wishes,
@@ -283,11 +287,12 @@ impl TokenStore {
             warn_after: is_extended.then_some(wishes.seconds),
             id: uuid::Uuid::new_v4().to_string(),
         };
-        let signed = self.tokens.sign(&token);
-        signed.map_err(|why| {
+        let signed = self.tokens.sign(&token).map_err(|why| {
             let why = format!("failed to generate token: {why}");
             Box::new(Status::internal(why))
-        })
+        })?;
+        context.annotate(ISSUED, || format!("JTI={}", token.id));
+        Ok(signed)
     }
 }
 

@@ -302,7 +302,7 @@ impl Presented {
         };
         let mut notes = Notes::default();
         match &self.looked_up {
-            Some(token) => notes = objects.check_legacy(claims, token).await.map_err(failed)?,
+            Some(token) => notes = objects.check_legacy(claims, token).await?,
             None if claims.is_legacy => {}
             None => objects.check(claims).await.map_err(failed)?,
         }

@@ -1,6 +1,7 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
+use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::StatusReason;
@@ -153,7 +154,7 @@ async fn another_uid_is_refused() {
     );
 }
 
-/// API-101, API-102, http.md 6.2: PUT creates leases, and later updates need a version.
+/// API-101, API-102, API-108, http.md 6.2: PUT creates leases, and later updates need a version.
 #[tokio::test]
 async fn some_kinds_are_created_by_an_update() {
     let (fixture, _) = with_configmap().await;
@@ -185,6 +186,44 @@ async fn some_kinds_are_created_by_an_update() {
         patched.expect("patched").text(&["spec", "holderIdentity"]),
         "you"
     );
+}
+
+/// RG-6, API-103: what the server has set stays, whatever an update says or leaves out.
+#[tokio::test]
+async fn an_update_keeps_what_the_server_has_set() {
+    let fixture = Fixture::new().await;
+    let spec = r#""spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}"#;
+    let body = |metadata: &str| format!(r#"{{"metadata":{{"name":"a"{metadata}}},{spec}}}"#);
+    let made = fixture.create("pods", Some("d"), &body("")).await;
+    made.expect("created");
+    let deleted = fixture.delete("pods", Some("d"), "a", &DeleteOptions::default());
+    deleted.await.expect("it ends gracefully");
+    let before = fixture.get("pods", Some("d"), "a").await.expect("there");
+    assert!(before.is_being_deleted());
+    let changed = body(r#","generation":9,"labels":{"l":"1"}"#);
+    let (_, after) = fixture.put("pods", A, &changed).await.expect("updated");
+    assert_eq!(after.text(&["metadata", "labels", "l"]), "1");
+    for name in [
+        "generation",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        let of = |object: &Object| object.at(&["metadata", name]).cloned();
+        assert!(of(&before).is_some(), "{name}");
+        assert_eq!(of(&after), of(&before), "{name}");
+    }
+}
+
+/// RG-6: that a manager writes the same later is no change.
+#[tokio::test]
+async fn the_time_of_a_manager_alone_writes_nothing() {
+    let (fixture, version) = with_configmap().await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let body = r#"{"metadata":{"name":"a","labels":{"l":"1"}},"data":{"k":"1"}}"#;
+    let (_, same) = fixture.put("configmaps", A, body).await.expect("the same");
+    assert_eq!(same.resource_version(), version);
 }
 
 /// API-106, RG-7: the update that removes the last finalizer succeeds and removes the object.

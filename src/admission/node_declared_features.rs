@@ -1,0 +1,154 @@
+//! NodeDeclaredFeatureValidator (API-269): a pod changes only as its node says that it can.
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use serde_json::Value;
+
+use super::client::ResourceClient;
+use super::pod_resources::{Side, containers, of_container};
+use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use crate::api::field_error::go_quote;
+use crate::api::object::Object;
+use crate::api::quantity::Quantity;
+use crate::api::status::Status;
+
+/// Other numbers of processors for a pod that has all that it may have.
+const GUARANTEED_CPU: &str = "GuaranteedQoSPodCPUResize";
+/// Other resources of a pod as a whole.
+const WHOLE_POD: &str = "InPlacePodLevelResourcesVerticalScaling";
+/// Other resources of a container that ends before others start.
+const INIT_CONTAINERS: &str = "InPlacePodVerticalScalingInitContainers";
+
+/// The plugin.
+pub(super) struct NodeDeclaredFeatureValidator {
+    nodes: Arc<dyn ResourceClient>,
+}
+
+impl NodeDeclaredFeatureValidator {
+    /// Creates the plugin with this source of nodes.
+    pub(super) fn new(nodes: Arc<dyn ResourceClient>) -> NodeDeclaredFeatureValidator {
+        NodeDeclaredFeatureValidator { nodes }
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>, pod: &Object) -> Result<(), Box<Status>> {
+        let name = pod.text(&["spec", "nodeName"]);
+        let Some(stored) = attributes.old_object.filter(|_| !name.is_empty()) else {
+            return Ok(());
+        };
+        let required = required(stored, pod);
+        if required.is_empty() {
+            return Ok(());
+        }
+        let Some(node) = self.nodes.get(None, name).await? else {
+            let why = format!("node {} not found", go_quote(name));
+            return Err(attributes.forbidden(Some(pod), &why));
+        };
+        let declared = node.items(&["status", "declaredFeatures"]);
+        let is_missing = |feature: &&str| !declared.iter().any(|declared| declared == *feature);
+        let missing: Vec<&str> = required.into_iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let why = format!(
+            "pod update requires features {} which are not available on node {}",
+            missing.join(", "),
+            go_quote(name)
+        );
+        Err(attributes.forbidden(Some(pod), &why))
+    }
+}
+
+/// The features that a node must have for a change of a pod, by name.
+fn required(stored: &Object, pod: &Object) -> Vec<&'static str> {
+    let pairs = |list| containers(stored, list).iter().zip(containers(pod, list));
+    let cpu = |container: &Value| {
+        let requests = of_container(container, Side::Requests);
+        requests.get("cpu").copied().unwrap_or(Quantity::whole(0))
+    };
+    let is_guaranteed = stored.text(&["status", "qosClass"]) == "Guaranteed";
+    let changes_cpu = pairs("containers").any(|(before, after)| cpu(before) != cpu(after));
+    let whole = |pod: &Object| {
+        let resources = pod.at(&["spec", "resources"]).cloned();
+        resources.filter(|resources| !resources.is_null())
+    };
+    let changes_init = pairs("initContainers").any(|(before, after)| {
+        before["restartPolicy"] != "Always" && before.get("resources") != after.get("resources")
+    });
+    let features = [
+        (GUARANTEED_CPU, is_guaranteed && changes_cpu),
+        (WHOLE_POD, whole(stored) != whole(pod)),
+        (INIT_CONTAINERS, changes_init),
+    ];
+    let required = features.into_iter().filter(|(_, is_required)| *is_required);
+    required.map(|(feature, _)| feature).collect()
+}
+
+impl Plugin for NodeDeclaredFeatureValidator {
+    fn name(&self) -> &'static str {
+        "NodeDeclaredFeatureValidator"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        matches!(attributes.operation, Operation::Update(_))
+            && attributes.definition.is("", "pods")
+            && matches!(attributes.subresource, None | Some("resize"))
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl ValidatingPlugin for NodeDeclaredFeatureValidator {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        async move {
+            match object {
+                Some(pod) => self.check(attributes, pod).await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(class: &str, cpu: &str, init: &str, whole: Value) -> Object {
+        let of = |cpu: &str| json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+        let mut sidecar = of(cpu);
+        sidecar["restartPolicy"] = json!("Always");
+        let spec = json!({"containers": [of(cpu)], "initContainers": [of(init), sidecar],
+            "resources": whole});
+        let pod = json!({"spec": spec, "status": {"qosClass": class}});
+        Object::of(pod.as_object().unwrap().clone())
+    }
+
+    /// API-269.
+    #[test]
+    fn each_change_needs_its_feature() {
+        let plain = |class: &str, cpu: &str| pod(class, cpu, "1", json!(null));
+        let changed = |stored: &Object, to: &Object| required(stored, to);
+        let guaranteed = plain("Guaranteed", "1");
+        assert!(changed(&guaranteed, &guaranteed).is_empty());
+        assert!(changed(&guaranteed, &plain("Guaranteed", "1000m")).is_empty());
+        assert_eq!(
+            changed(&guaranteed, &plain("Guaranteed", "2")),
+            [GUARANTEED_CPU]
+        );
+        assert!(changed(&plain("Burstable", "1"), &plain("Burstable", "2")).is_empty());
+        let all = pod("Guaranteed", "2", "2", json!({"requests": {"cpu": "2"}}));
+        assert_eq!(
+            changed(&guaranteed, &all),
+            [GUARANTEED_CPU, WHOLE_POD, INIT_CONTAINERS]
+        );
+    }
+}
