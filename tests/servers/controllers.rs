@@ -115,8 +115,8 @@ impl Controllers {
     }
 }
 
-/// The kinds of such lines: where in the program each comes from, and what it says without names and
-/// numbers, which differ from run to run.
+/// The kinds of such lines: where in the program each comes from, and what it says without names
+/// and numbers, which differ from run to run.
 pub fn kinds_of_errors(lines: &[String]) -> BTreeSet<String> {
     let kind = |line: &String| {
         // "E0102 15:04:05.000000   123 file.go:45] ..."
