@@ -41,6 +41,7 @@ mod kube_rs_controller;
 mod kube_rs_kinds;
 mod kube_rs_patches;
 mod kubectl;
+mod kubectl_forms;
 mod kubectl_life;
 mod kubectl_patches;
 mod kustomize;

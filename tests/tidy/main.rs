@@ -9,7 +9,7 @@ mod source;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use source::{CRATES, FOLDERS, Source, files, place_of, product, root, whole_product};
+use source::{CRATES, FOLDERS, Source, files, has_tests, product, root, whole_product};
 
 /// The paths that a module may name: itself, and paths that begin with one of these.
 type Table = &'static [(&'static str, &'static [&'static str])];
@@ -541,10 +541,7 @@ fn every_test_that_a_deviation_names_exists() {
             let (module, name) = test.rsplit_once("::").unwrap();
             let found = match name {
                 // The unit tests of a module.
-                "tests" => {
-                    let file = place_of(module);
-                    file.is_dir() || file.with_extension("rs").is_file()
-                }
+                "tests" => has_tests(module),
                 name => tests.contains(&format!("fn {name}(")),
             };
             assert!(found, "{title}: there is no test {test}");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::citations::{DEVIATIONS, Rule, STORAGE, defined_by, in_names, in_prose, list};
-use crate::source::{CRATES, files, is_test, place_of, root};
+use crate::source::{CRATES, FOLDERS, files, has_tests, is_test, root};
 
 /// The rules that need a proof: those of the page about storage, but for the registry's.
 fn given() -> BTreeSet<Rule> {
@@ -67,7 +67,13 @@ fn the_page_about_security_names_tests_that_there_are() {
     let named = page.split('`').skip(1).step_by(2);
     let named = named.filter_map(|text| text.rsplit_once("::"));
     let (mut seen, mut missing) = (0, Vec::new());
-    for (module, test) in named.filter(|(_, test)| !test.contains("tests")) {
+    for (module, test) in named {
+        if test == "tests" {
+            if !has_tests(module) {
+                missing.push(format!("{module}::{test}"));
+            }
+            continue;
+        }
         let path = root().join(format!("tests/blackbox/{module}.rs"));
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         seen += 1;
@@ -97,8 +103,7 @@ fn made_by_macros(text: &str) -> Vec<&str> {
 fn is_there(named: &str) -> bool {
     let (module, test) = named.rsplit_once("::").unwrap();
     if test == "tests" {
-        let module = place_of(module);
-        return module.is_dir() || module.with_extension("rs").is_file();
+        return has_tests(module);
     }
     let file = root()
         .join("tests/blackbox")
@@ -146,6 +151,47 @@ fn the_page_about_compatibility_names_tests_that_there_are() {
     assert!(seen > 80 && wrong.is_empty(), "{seen} rows: {wrong:?}");
 }
 
+/// The files that a text names by their paths from the root of the repository.
+fn files_named(text: &str) -> impl Iterator<Item = &str> {
+    const TOP: &str = "src actors api descriptions kinds tests config docs tools fuzz dashboards";
+    const ENDINGS: &str = "rs py go md sh json gz txt toml yaml";
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c);
+    let words = text.split(is_end).map(|word| word.trim_end_matches('.'));
+    words.filter(|word| {
+        let below = word.split_once('/').map(|(top, _)| top);
+        let ending = word.rsplit_once('.').map(|(_, ending)| ending);
+        let is = |list: &str, part| list.split(' ').any(|one| Some(one) == part);
+        is(TOP, below) && is(ENDINGS, ending)
+    })
+}
+
+/// Pages, sources and tools name files that there are.
+#[test]
+fn files_that_are_named_are_there() {
+    let folders = FOLDERS
+        .into_iter()
+        .chain(["tools/facts", "fuzz/fuzz_targets", "dashboards"]);
+    let below = folders.flat_map(|folder| files(folder, ""));
+    let pages = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| root().join(page));
+    let (mut seen, mut missing) = (0, BTreeSet::new());
+    for path in below.chain(pages) {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let is_text = matches!(ending, Some("md" | "rs" | "py" | "sh" | "toml" | "yaml"));
+        // Examples name nothing.
+        if !is_text || path.starts_with(root().join("tests/tidy")) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for named in files_named(&text) {
+            seen += 1;
+            if !root().join(named).exists() {
+                missing.insert(format!("{}: {named}", path.display()));
+            }
+        }
+    }
+    assert!(seen > 200 && missing.is_empty(), "{seen}: {missing:#?}");
+}
+
 #[test]
 fn tests_are_found_by_name() {
     for name in [
@@ -153,7 +199,8 @@ fn tests_are_found_by_name() {
         "kubectl::restarts_1_36",
         "replay::tables",
         "watch::events_are_served_like_everything_else",
-        "server::handlers::patch::tests",
+        "server::access_log::tests",
+        "kinds::columns::tests",
     ] {
         assert!(is_there(name), "{name}");
     }
@@ -162,6 +209,8 @@ fn tests_are_found_by_name() {
         "replay::table",
         "nowhere::tables",
         "nowhere::tests",
+        "kinds::defaults::tests",
+        "server::handlers::patch::tests",
     ] {
         assert!(!is_there(name), "{name}");
     }

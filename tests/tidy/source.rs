@@ -76,6 +76,18 @@ pub fn place_of(module: &str) -> PathBuf {
     root().join(folder).join(rest.replace("::", "/"))
 }
 
+/// Whether there is such a module, and it has unit tests.
+pub fn has_tests(module: &str) -> bool {
+    let place = place_of(module);
+    let files = [place.with_extension("rs"), place.join("mod.rs")];
+    let texts = files
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok());
+    texts
+        .into_iter()
+        .any(|text| text.contains("#[cfg(test)]\nmod tests"))
+}
+
 /// The sources of a crate without its unit tests in separate files.
 pub fn product(folder: &str) -> Vec<Source> {
     let base = root().join(folder);

@@ -5,7 +5,8 @@
 
 FORM is json, yaml or protobuf, the form that the kube-apiserver is run with (--storage-media-type). For each path of
 sweep_bodies.json the fullest body that is accepted is created, the keys that etcd has then and had not before are
-looked for the object, and the object is deleted. The keys and values go to tests/storage_suite/stored/FORM.json.gz.
+looked for the object, and the object is deleted. The keys and values go to FORM.json.gz in
+tests/storage_suite/stored.
 """
 import argparse
 import base64

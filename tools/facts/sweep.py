@@ -4,7 +4,8 @@
 The bodies come from the types (kinds/src/types), the paths (kinds/recorded/discovery.json) and, for each path, a
 minimal and a fuller valid body (sweep_bodies.json beside this file). They are tried without effect (dryRun=All).
 The result is tests/fixtures/sweep.json.gz: a case a line, with a path, a body (or "text" where the order or a
-second member matters), what is tried ("case") at which field, and the answer. tests/blackbox/sweep.rs compares with it.
+second member matters), what is tried ("case") at which field, and the answer. tests/blackbox/sweep/creates.rs compares
+with it.
 """
 import argparse
 import copy

@@ -8,7 +8,7 @@ The result is tests/fixtures/updates.json.gz, a line for each request: a line wi
 before the cases of its kind. Objects, as answers and as bodies of updates, are written as "changes" of the object that
 the last setup answered: pairs of a JSON pointer and a value, or a pointer alone where the part is not there.
 "{uid}" stands for the identifier of the object, VERSION in texts for its version. Times of the day are all one.
-A long text is its beginning and a hash. tests/blackbox/updates.rs plays them and compares the answers.
+A long text is its beginning and a hash. tests/blackbox/sweep/updates.rs plays them and compares the answers.
 """
 import argparse
 import copy

@@ -145,6 +145,8 @@ impl Kubectl {
             .env("HOME", self.home.path())
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBE_EDITOR", &self.editor)
+            // It allows `--applyset`, and changes nothing without that.
+            .env("KUBECTL_APPLYSET", "true")
             .env("KUBECTL_EXTERNAL_DIFF", "/usr/bin/diff -u -N")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
