@@ -11,7 +11,11 @@ mod scenario;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
+use rcgen::KeyPair;
 use serde_json::Value;
 
 use self::scenario::Scenario;
@@ -39,37 +43,53 @@ enum Kept {
 
 impl Below {
     /// A daemon, and what must outlive it.
-    async fn start(self) -> (Daemon, Kept) {
+    async fn start(self, further: &[&str]) -> (Daemon, Kept) {
+        let flags = [&[PROTECTED, HELD], further].concat();
         match self {
-            Below::Embedded => (Daemon::with(&[PROTECTED, HELD]).await, Kept::Nothing),
+            Below::Embedded => (Daemon::with(&flags).await, Kept::Nothing),
             Below::Encrypted => {
                 let keys = Keys::new(&[("'*.*'", &["aesgcm:k=1", "identity"])]);
-                (
-                    Daemon::with(&[PROTECTED, HELD, &keys.flag()]).await,
-                    Kept::Keys(keys),
-                )
+                let key = keys.flag();
+                let daemon = Daemon::with(&[&flags[..], &[&key]].concat()).await;
+                (daemon, Kept::Keys(keys))
             }
             Below::Etcd => {
                 let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
                 let cluster = started.await.unwrap();
                 let servers = format!("--etcd-servers={}", cluster.urls().join(","));
-                (
-                    Daemon::with(&[PROTECTED, HELD, &servers]).await,
-                    Kept::Cluster(cluster),
-                )
+                let daemon = Daemon::with(&[&flags[..], &[&servers]].concat()).await;
+                (daemon, Kept::Cluster(cluster))
             }
         }
     }
 }
 
+/// What daemons need that make tokens: an issuer, and a key in this folder.
+fn of_tokens(folder: &Path) -> [String; 3] {
+    let key = folder.join("key");
+    std::fs::write(&key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+    [
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-signing-key-file={}", key.display()),
+        format!("--service-account-key-file={}", key.display()),
+    ]
+}
+
 async fn agrees(name: &str, below: Below) {
     let scenario = Scenario::read(name);
+    let folder = tempfile::tempdir().unwrap();
+    let further = match name {
+        "token-requests" => of_tokens(folder.path()).to_vec(),
+        _ => Vec::new(),
+    };
+    let further: Vec<&str> = further.iter().map(String::as_str).collect();
     let other = std::env::var("TAFFRAIL_REPLAY_SERVER").ok().map(|address| {
         let token = std::env::var("TAFFRAIL_REPLAY_TOKEN").unwrap();
         Target::new(address.parse().unwrap(), Some(token), None)
     });
     let daemon = match other {
-        None => Some(below.start().await),
+        None => Some(below.start(&further).await),
         Some(_) => None,
     };
     let target = other
@@ -190,11 +210,14 @@ scenarios! {
     metadata_members "metadata-members",
     names_of_objects "names",
     namespaces "namespaces",
+    node_features "node-features",
     patch_json "patch-json",
     patch_merge "patch-merge",
     patch_rules "patch-rules",
     pod_security "pod-security",
     propagation "propagation",
+    quota_devices "quota-devices",
+    quota_rules "quota-rules",
     resize "resize",
     reviews "reviews",
     services "services",
@@ -204,6 +227,7 @@ scenarios! {
     secrets_and_leases "secrets-leases",
     selectors "selectors",
     tables "tables",
+    token_requests "token-requests",
     update "update",
     update_versions "update-versions",
     watch_options "watch-options",
