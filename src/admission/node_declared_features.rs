@@ -6,15 +6,12 @@ use futures_util::future::FutureExt;
 use serde_json::Value;
 
 use super::client::ResourceClient;
-use super::pod_resources::{Side, containers, of_container};
+use super::pod_resources::containers;
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
-use crate::api::quantity::Quantity;
 use crate::api::status::Status;
 
-/// Other numbers of processors for a pod that has all that it may have.
-const GUARANTEED_CPU: &str = "GuaranteedQoSPodCPUResize";
 /// Other resources of a pod as a whole.
 const WHOLE_POD: &str = "InPlacePodLevelResourcesVerticalScaling";
 /// Other resources of a container that ends before others start.
@@ -61,22 +58,16 @@ impl NodeDeclaredFeatureValidator {
 
 /// The features that a node must have for a change of a pod, by name.
 fn required(stored: &Object, pod: &Object) -> Vec<&'static str> {
-    let pairs = |list| containers(stored, list).iter().zip(containers(pod, list));
-    let cpu = |container: &Value| {
-        let requests = of_container(container, Side::Requests);
-        requests.get("cpu").copied().unwrap_or(Quantity::whole(0))
-    };
-    let is_guaranteed = stored.text(&["status", "qosClass"]) == "Guaranteed";
-    let changes_cpu = pairs("containers").any(|(before, after)| cpu(before) != cpu(after));
+    let pairs = containers(stored, "initContainers").iter();
+    let mut pairs = pairs.zip(containers(pod, "initContainers"));
     let whole = |pod: &Object| {
         let resources = pod.at(&["spec", "resources"]).cloned();
         resources.filter(|resources| !resources.is_null())
     };
-    let changes_init = pairs("initContainers").any(|(before, after)| {
+    let changes_init = pairs.any(|(before, after)| {
         before["restartPolicy"] != "Always" && before.get("resources") != after.get("resources")
     });
     let features = [
-        (GUARANTEED_CPU, is_guaranteed && changes_cpu),
         (WHOLE_POD, whole(stored) != whole(pod)),
         (INIT_CONTAINERS, changes_init),
     ];
@@ -122,33 +113,26 @@ mod tests {
 
     use super::*;
 
-    fn pod(class: &str, cpu: &str, init: &str, whole: Value) -> Object {
+    fn pod(cpu: &str, init: &str, whole: Value) -> Object {
         let of = |cpu: &str| json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
         let mut sidecar = of(cpu);
         sidecar["restartPolicy"] = json!("Always");
         let spec = json!({"containers": [of(cpu)], "initContainers": [of(init), sidecar],
             "resources": whole});
-        let pod = json!({"spec": spec, "status": {"qosClass": class}});
+        let pod = json!({"spec": spec, "status": {"qosClass": "Guaranteed"}});
         Object::of(pod.as_object().unwrap().clone())
     }
 
     /// API-269.
     #[test]
     fn each_change_needs_its_feature() {
-        let plain = |class: &str, cpu: &str| pod(class, cpu, "1", json!(null));
-        let changed = |stored: &Object, to: &Object| required(stored, to);
-        let guaranteed = plain("Guaranteed", "1");
-        assert!(changed(&guaranteed, &guaranteed).is_empty());
-        assert!(changed(&guaranteed, &plain("Guaranteed", "1000m")).is_empty());
-        assert_eq!(
-            changed(&guaranteed, &plain("Guaranteed", "2")),
-            [GUARANTEED_CPU]
-        );
-        assert!(changed(&plain("Burstable", "1"), &plain("Burstable", "2")).is_empty());
-        let all = pod("Guaranteed", "2", "2", json!({"requests": {"cpu": "2"}}));
-        assert_eq!(
-            changed(&guaranteed, &all),
-            [GUARANTEED_CPU, WHOLE_POD, INIT_CONTAINERS]
-        );
+        let stored = pod("1", "1", json!(null));
+        assert!(required(&stored, &stored).is_empty());
+        // Containers that go on are resized by every node.
+        assert!(required(&stored, &pod("2", "1", json!(null))).is_empty());
+        let start = pod("1", "2", json!(null));
+        assert_eq!(required(&stored, &start), [INIT_CONTAINERS]);
+        let all = pod("2", "2", json!({"requests": {"cpu": "2"}}));
+        assert_eq!(required(&stored, &all), [WHOLE_POD, INIT_CONTAINERS]);
     }
 }
