@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
-use serde_json::Value;
 
 use super::client::ResourceClient;
 use super::pod_resources::containers;
@@ -109,7 +108,7 @@ impl ValidatingPlugin for NodeDeclaredFeatureValidator {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -78,10 +78,9 @@ async fn repair(fixture: &Fixture, before: &Repaired) -> Repaired {
 
 /// Takes a port that no Service has.
 async fn leak_port(fixture: &Fixture, port: u16) {
-    let taking = allocators(fixture)
-        .ports
-        .take(&[Some(port)], false, &|_, _| None);
-    assert_eq!(taking.await.expect("it is free"), [port]);
+    let ports = &allocators(fixture).ports;
+    let taken = ports.take(&[Some(port)], false, &|_, _| None).await;
+    assert_eq!(taken.expect("it is free"), [port]);
 }
 
 /// Takes an address for a Service of this name, which need not be there.
@@ -119,8 +118,8 @@ fn address(text: &str) -> IpAddr {
 async fn what_a_service_lost_is_taken_for_it_again_api_228() {
     let (fixture, has, port) = with_service().await;
     delete(&fixture, ADDRESSES, None, &has.to_string()).await;
-    let giving_back = allocators(&fixture).ports.give_back(&[port]);
-    giving_back.await.expect("given back");
+    let ports = &allocators(&fixture).ports;
+    ports.give_back(&[port]).await.expect("given back");
     assert!(taken(&fixture).await.is_empty() && taken_ports(&fixture).await.is_empty());
 
     let first = repair(&fixture, &Repaired::default()).await;
@@ -253,21 +252,21 @@ async fn a_repair_takes_nothing_from_a_service_that_is_being_created_api_228() {
 async fn a_port_that_changes_hands_beside_a_repair_is_left_alone_api_228() {
     let (fixture, _, port) = with_service().await;
     let ports = &allocators(&fixture).ports;
-    let suspects = HashSet::from([KEPT]);
+    let (held, suspects) = (HashSet::from([port]), HashSet::from([KEPT]));
     leak_port(&fixture, KEPT).await;
     // Another daemon gives the leaked one back, and a new Service takes it.
     let before = ports.taken().await.expect("read");
     ports.give_back(&[KEPT]).await.expect("given back");
     leak_port(&fixture, KEPT).await;
-    let repairing = ports.repair(&before, &HashSet::from([port]), &suspects);
-    assert_eq!(repairing.await.expect("repaired"), (suspects, Vec::new()));
+    let repaired = ports.repair(&before, &held, &suspects).await;
+    assert_eq!(repaired.expect("repaired"), (suspects, Vec::new()));
     assert!(taken_ports(&fixture).await.contains(&KEPT));
 
     // The Service that had a port goes.
     let before = ports.taken().await.expect("read");
     delete(&fixture, "services", Some("d"), "a").await;
-    let repairing = ports.repair(&before, &HashSet::from([port]), &HashSet::new());
-    assert_eq!(repairing.await.expect("repaired").1, [0_u16; 0]);
+    let repaired = ports.repair(&before, &held, &HashSet::new()).await;
+    assert_eq!(repaired.expect("repaired").1, [0_u16; 0]);
     assert!(!taken_ports(&fixture).await.contains(&port));
 }
 

@@ -216,11 +216,7 @@ impl Service {
         (info, query): (&RequestInfo, &Query),
         record: &RequestRecord,
     ) -> Result<Requester, Refused> {
-        let mut authenticated = self.authenticated(parts).await;
-        record.noted(match &mut authenticated {
-            Ok(known) => std::mem::take(&mut known.notes),
-            Err(refused) => refused.notes(),
-        });
+        let authenticated = self.authenticated(parts, record).await;
         let known = authenticated.as_ref().ok();
         record.authenticated(known.map(|known| &known.user), parts);
         let Authenticated { user, access, .. } = authenticated?;
@@ -269,13 +265,21 @@ impl Service {
         current
     }
 
-    async fn authenticated(&self, parts: &Parts) -> Result<Authenticated, Refused> {
+    async fn authenticated(
+        &self,
+        parts: &Parts,
+        record: &RequestRecord,
+    ) -> Result<Authenticated, Refused> {
         let server = &self.thread.server;
         let began = Instant::now();
         let facts = parts.extensions.get::<ConnectionFacts>();
         let certificates = facts.and_then(|facts| facts.certificates.as_deref());
         let credentials = Credentials::of(&parts.headers, certificates);
-        let authenticated = server.authenticator.authenticate(&credentials).await;
+        let mut authenticated = server.authenticator.authenticate(&credentials).await;
+        record.noted(match &mut authenticated {
+            Ok(known) => std::mem::take(&mut known.notes),
+            Err(refused) => refused.notes(),
+        });
         let known = authenticated.as_ref().ok();
         let name = known.map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name, began.elapsed());
