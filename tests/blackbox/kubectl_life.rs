@@ -404,8 +404,8 @@ fn from(version: &str) -> &'static str {
     }
 }
 
-/// The least bodies of all kinds that have namespaces, by their paths in this one. Quotas and limits
-/// come last, because they would refuse what comes behind them.
+/// The least bodies of all kinds that have namespaces, by their paths in this one. Quotas and
+/// limits come last, because they would refuse what comes behind them.
 fn namespaced(namespace: &str) -> [Vec<(String, Value)>; 2] {
     let bodies: Value = serde_json::from_str(BODIES).unwrap();
     let bodies = bodies.as_object().unwrap().iter();
@@ -448,7 +448,8 @@ async fn fill(daemon: &Daemon, kinds: &[(String, Value)], each: usize) -> usize 
                     let mut body = body.clone();
                     body["metadata"]["name"] = json!(format!("o{number}"));
                     let answer = client.call(Call::post(path, &body)).await;
-                    // Events of both groups are the same objects, and autoscalers of both versions.
+                    // Events of both groups are the same objects, and so are autoscalers of both
+                    // versions.
                     if answer.status != 409 {
                         answer.expect(201);
                         created += 1;

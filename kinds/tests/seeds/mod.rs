@@ -165,7 +165,7 @@ fn malformed() -> Vec<Value> {
     other["uid"] = "v".into();
     let metadata = [
         json!({"ownerReferences": [owner, other, owner]}),
-        json!({"ownerReferences": [{}, {"uid": ""}, {"apiVersion": "a/b/c", "kind": "", "name": "/"}]}),
+        json!({"ownerReferences": [{}, {"uid": ""}, {"apiVersion": "a/b/c", "name": "/"}]}),
         json!({"ownerReferences": [null, {"apiVersion": null, "controller": null}]}),
         json!({"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "e", "uid": 7}]}),
         json!({"ownerReferences": {"uid": "u"}}),

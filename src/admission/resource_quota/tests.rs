@@ -171,7 +171,11 @@ fn a_claim_that_grows_is_charged_the_difference() {
 /// of several alternatives.
 #[test]
 fn devices_are_counted_by_their_classes() {
-    let exactly = |class: &str, mode: &str, count: i64| json!({"deviceClassName": class, "allocationMode": mode, "count": count});
+    let exactly = |class: &str, mode: &str, count: i64| {
+        let mut request = json!({"deviceClassName": class, "allocationMode": mode});
+        request["count"] = count.into();
+        request
+    };
     let claim = json!({"spec": {"devices": {"requests": [
         {"name": "a", "exactly": exactly("gpu", "ExactCount", 2)},
         {"name": "b", "exactly": exactly("nic", "All", 0)},
@@ -289,7 +293,10 @@ fn devices_of_named_classes_are_resources_too() {
         extended: [("gpu".to_owned(), "a.b/gpu".to_owned())].into(),
         of_pod: [("requests.a.b/gpu".to_owned(), of_pod.parse().unwrap())].into(),
     };
-    let request = |class: &str| json!({"exactly": {"deviceClassName": class, "allocationMode": "ExactCount", "count": 3}});
+    let request = |class: &str| {
+        let three = json!({"allocationMode": "ExactCount", "count": 3, "deviceClassName": class});
+        json!({ "exactly": three })
+    };
     let claim = object(json!({"spec": {"devices": {"requests": [request("gpu"), request("x")]}}}));
     let implicit = |class: &str| format!("requests.deviceclass.resource.kubernetes.io/{class}");
     for (of_pod, left) in [("0", Some("3")), ("1", Some("2")), ("4", None)] {
