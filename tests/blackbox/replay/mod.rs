@@ -19,6 +19,9 @@ use crate::encryption::keys::Keys;
 use crate::harness::{Daemon, HELD, PROTECTED, Target};
 use crate::servers::etcd::Cluster;
 
+/// Without it there is no `serviceaccounts/token`.
+const ISSUER: &str = "--service-account-issuer=https://kubernetes.default.svc";
+
 const DEVIATIONS: &str = include_str!("../../deviations.md");
 
 /// The storage of the daemon. Clients see no difference.
@@ -41,11 +44,14 @@ impl Below {
     /// A daemon, and what must outlive it.
     async fn start(self) -> (Daemon, Kept) {
         match self {
-            Below::Embedded => (Daemon::with(&[PROTECTED, HELD]).await, Kept::Nothing),
+            Below::Embedded => (
+                Daemon::with(&[PROTECTED, HELD, ISSUER]).await,
+                Kept::Nothing,
+            ),
             Below::Encrypted => {
                 let keys = Keys::new(&[("'*.*'", &["aesgcm:k=1", "identity"])]);
                 (
-                    Daemon::with(&[PROTECTED, HELD, &keys.flag()]).await,
+                    Daemon::with(&[PROTECTED, HELD, ISSUER, &keys.flag()]).await,
                     Kept::Keys(keys),
                 )
             }
@@ -54,7 +60,7 @@ impl Below {
                 let cluster = started.await.unwrap();
                 let servers = format!("--etcd-servers={}", cluster.urls().join(","));
                 (
-                    Daemon::with(&[PROTECTED, HELD, &servers]).await,
+                    Daemon::with(&[PROTECTED, HELD, ISSUER, &servers]).await,
                     Kept::Cluster(cluster),
                 )
             }
@@ -156,13 +162,19 @@ scenarios! {
     admission "admission",
     admission_nodes "admission-nodes",
     admission_quota "admission-quota",
+    apply "apply",
     binding "binding",
     bodies "bodies",
     create "create",
+    defaults_others "defaults-others",
+    defaults_pod "defaults-pod",
+    defaults_workloads "defaults-workloads",
     delete "delete",
+    delete_collection "delete-collection",
     discovery "discovery",
+    discovery_groups "discovery-groups",
     dry_run "dry-run",
-    endpoints_warn "endpoints-warnings",
+    dry_run_verbs "dry-run-verbs",
     ephemeral_containers "ephemeralcontainers",
     eviction "eviction",
     fanout_bookmarks "fanout-bookmarks",
@@ -180,34 +192,51 @@ scenarios! {
     fanout_resume "fanout-resume",
     fanout_scopes "fanout-scopes",
     fanout_secret_type "fanout-secret-type",
+    field_validation "field-validation",
+    finalize "finalize",
     finalizers "finalizers",
+    generation "generation",
     http "http",
     impersonation "impersonation",
     list_paging "list-paging",
     list_versions "list-versions",
     malformed "malformed",
+    managed_fields "managed-fields",
     metadata "metadata",
     metadata_members "metadata-members",
     names_of_objects "names",
     namespaces "namespaces",
+    patch_errors "patch-errors",
     patch_json "patch-json",
     patch_merge "patch-merge",
     patch_rules "patch-rules",
+    patch_strategic "patch-strategic",
+    pod_deletion "pod-deletion",
     pod_security "pod-security",
     propagation "propagation",
+    quota_limits "quota-limits",
     resize "resize",
     reviews "reviews",
-    services "services",
     scale "scale",
     scale_owners "scale-owners",
     scale_refusals "scale-refusals",
     secrets_and_leases "secrets-leases",
     selectors "selectors",
+    services "services",
+    status_core "status-core",
+    status_deployment "status-deployment",
     tables "tables",
+    tables_others "tables-others",
+    tables_workloads "tables-workloads",
     update "update",
     update_versions "update-versions",
-    watch_options "watch-options",
+    validation_others "validation-others",
+    validation_pods "validation-pods",
+    warnings "warnings",
     watch "watch",
+    watch_options "watch-options",
+    write_options "write-options",
+    write_rules "write-rules",
     yaml "yaml",
 }
 
