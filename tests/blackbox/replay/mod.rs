@@ -206,6 +206,7 @@ scenarios! {
     list_versions "list-versions",
     malformed "malformed",
     managed_fields "managed-fields",
+    managed_fields_server "managed-fields-server",
     metadata "metadata",
     metadata_members "metadata-members",
     names_of_objects "names",
