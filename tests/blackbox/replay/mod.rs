@@ -11,8 +11,12 @@ mod scenario;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
+use rcgen::KeyPair;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use self::scenario::Scenario;
 use crate::encryption::keys::Keys;
@@ -36,7 +40,7 @@ enum Below {
 /// Resources that must outlive a daemon.
 enum Kept {
     Nothing,
-    Cluster(#[allow(dead_code)] Cluster),
+    Cluster(#[allow(dead_code)] (Cluster, TempDir)),
     Keys(#[allow(dead_code)] Keys),
 }
 
@@ -59,9 +63,15 @@ impl Below {
                 let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
                 let cluster = started.await.unwrap();
                 let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+                // Daemons on one etcd sign with one key, so it has to be given.
+                let folder = tempfile::tempdir().unwrap();
+                let key = folder.path().join("key.pem");
+                std::fs::write(&key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
+                std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+                let key = format!("--service-account-signing-key-file={}", key.display());
                 (
-                    Daemon::with(&[PROTECTED, HELD, ISSUER, &servers]).await,
-                    Kept::Cluster(cluster),
+                    Daemon::with(&[PROTECTED, HELD, ISSUER, &servers, &key]).await,
+                    Kept::Cluster((cluster, folder)),
                 )
             }
         }
