@@ -30,12 +30,13 @@ pub trait ResourceClient: Send + Sync + 'static {
     /// The lookup failed.
     fn list<'c>(&'c self, namespace: Option<&'c str>) -> Answering<'c, Vec<Object>>;
 
-    /// Changes an object, without strategy and admission, if nobody else has changed it meanwhile;
-    /// else the change starts again from what it is then.
+    /// Changes the status of an object, without strategy and admission, if nobody else has changed
+    /// the object meanwhile; else the change starts again from what it is then. The server owns what
+    /// changes.
     ///
     /// # Errors
     /// 404 when it is absent, and what the change refuses.
-    fn change<'c>(
+    fn change_status<'c>(
         &'c self,
         namespace: Option<&'c str>,
         name: &'c str,

@@ -18,7 +18,7 @@ use crate::api::object::Object;
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
-use crate::storage::{Asked, GetRequest, Preconditions};
+use crate::storage::{Asked, GetRequest};
 
 /// How long nobody looks again in the store for what the cache does not have.
 const ASKED_FOR: Duration = Duration::from_secs(30);
@@ -143,7 +143,7 @@ impl ResourceClient for AdmissionClient {
         .boxed()
     }
 
-    fn change<'c>(
+    fn change_status<'c>(
         &'c self,
         namespace: Option<&'c str>,
         name: &'c str,
@@ -152,8 +152,7 @@ impl ResourceClient for AdmissionClient {
         async move {
             let context = RequestContext::internal("admission", Instant::now() + TIME);
             let at = NamespacedName { namespace, name };
-            let anyone = Preconditions::default();
-            let changing = self.store.change(&context, at, anyone, false, change);
+            let changing = self.store.change_status(&context, at, false, change);
             changing.await.map(|_| ())
         }
         .boxed()

@@ -26,6 +26,7 @@ mod controllers;
 mod damage;
 mod deletion;
 mod doors;
+mod dry_runs;
 mod encryption;
 mod errors;
 mod every_kind;

@@ -84,6 +84,29 @@ async fn refused(daemon: &Daemon, token: &str) {
     panic!("the token is still good");
 }
 
+/// API-144, API-226: nothing of a token is stored, so a dry run answers one that is good.
+#[tokio::test]
+async fn a_dry_run_gets_a_token_and_writes_nothing_api_144_api_226() {
+    let daemon = daemon(&[]).await;
+    let client = daemon.client();
+    let state = async || {
+        let mut lists = Vec::new();
+        for path in [ACCOUNTS, SECRETS] {
+            lists.push(client.call(Call::get(path)).await.expect(200)["items"].take());
+        }
+        lists
+    };
+    let before = state().await;
+    let asked = Call::post(&format!("{TOKEN}?dryRun=All"), &json!({}));
+    let answer = client.call(asked).await.expect(201);
+    let token = answer["status"]["token"].as_str().unwrap();
+    assert_eq!(review(&client, token).await["authenticated"], true);
+    assert_eq!(state().await, before);
+    let asked = Call::post(&format!("{TOKEN}?dryRun=x"), &json!({}));
+    let said = client.call(asked).await.refusal(422, "Invalid");
+    assert_eq!(said["details"]["causes"][0]["field"], "dryRun");
+}
+
 #[tokio::test]
 async fn a_token_of_a_pod_is_good_until_the_pod_is_deleted_api_226_281() {
     let daemon = daemon(&[]).await;

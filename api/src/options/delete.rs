@@ -32,7 +32,7 @@ pub struct DeleteOptions {
     pub propagation_policy: Option<Propagation>,
     /// `orphanDependents`.
     pub orphan_dependents: Option<bool>,
-    /// `preconditions`, which only a body has (API-83).
+    /// `preconditions` of a body, `uid` and `resourceVersion` of a query (API-83).
     pub preconditions: Preconditions,
 }
 
@@ -68,12 +68,19 @@ impl DeleteOptions {
 
 impl RawDeleteOptions {
     fn of_query(query: &Query) -> Result<RawDeleteOptions, Box<Status>> {
+        let text = |name: &str| {
+            let given = query.first(name).filter(|text| !text.is_empty());
+            given.map(str::to_owned)
+        };
         Ok(RawDeleteOptions {
             dry_run: query.all("dryRun").into_iter().map(str::to_owned).collect(),
             grace_period_seconds: query.integer("gracePeriodSeconds")?,
             propagation_policy: query.first("propagationPolicy").map(str::to_owned),
             orphan_dependents: query.first("orphanDependents").map(is_yes),
-            preconditions: Preconditions::default(),
+            preconditions: Preconditions {
+                uid: text("uid"),
+                resource_version: text("resourceVersion"),
+            },
         })
     }
 

@@ -292,18 +292,22 @@ fn deletion(text: &str, body: &str) -> Result<DeleteOptions, Box<Status>> {
 #[test]
 fn delete_options_come_from_the_body_or_the_query() {
     let from_query = deletion(
-        "dryRun=All&gracePeriodSeconds=5&propagationPolicy=Orphan",
+        "dryRun=All&gracePeriodSeconds=5&propagationPolicy=Orphan&uid=u&uid=v&resourceVersion=",
         "",
     );
     let wanted = DeleteOptions {
         dry_run: true,
         grace_period_seconds: Some(5),
         propagation_policy: Some(Propagation::Orphan),
+        preconditions: Preconditions {
+            uid: Some("u".to_owned()),
+            resource_version: None,
+        },
         ..DeleteOptions::default()
     };
     assert_eq!(from_query.unwrap(), wanted);
     assert_eq!(
-        deletion("dryRun=All", "{}").unwrap(),
+        deletion("dryRun=All&uid=u&resourceVersion=7", "{}").unwrap(),
         DeleteOptions::default()
     );
     let body = r#"{"kind":"DeleteOptions","apiVersion":"policy/v1","gracePeriodSeconds":-1,

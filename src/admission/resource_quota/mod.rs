@@ -124,7 +124,9 @@ impl ResourceQuota {
                 Ok(())
             };
             let name = charge.quota.name();
-            let taking = self.quotas.change(attributes.namespace, name, &mut take);
+            let taking = self
+                .quotas
+                .change_status(attributes.namespace, name, &mut take);
             match taking.await {
                 Ok(()) => {}
                 // A quota that is gone limits nothing.
@@ -149,7 +151,7 @@ impl ResourceQuota {
             let name = charge.quota.name();
             let giving = self
                 .quotas
-                .change(attributes.namespace, name, &mut give_back);
+                .change_status(attributes.namespace, name, &mut give_back);
             if let Err(status) = giving.await {
                 tracing::warn!(%status, quota = name, "can't give back what was refused");
             }

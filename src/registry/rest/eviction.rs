@@ -142,8 +142,7 @@ impl Eviction<'_> {
         let (definition, now) = (budgets.definition(), clock::now());
         let mut take =
             |budget: &mut Object| evictions::take_disruption(budget, self.at.name, now, definition);
-        let (anyone, dry_run) = (Preconditions::default(), self.options.dry_run);
-        let taking = budgets.change(self.context, at, anyone, dry_run, &mut take);
+        let taking = budgets.change_status(self.context, at, self.options.dry_run, &mut take);
         taking.await.map(|_| ())
     }
 

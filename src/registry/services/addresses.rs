@@ -35,6 +35,9 @@ pub enum AddressRefusal {
     /// It is of no range, or is the address of a network.
     #[error("the provided network does not match the current range")]
     NotInRange,
+    /// It is not of this range. So a dry run says it.
+    #[error("the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}")]
+    NotInRangeOf(IpAddr, String),
     /// All are taken.
     #[error("range is full")]
     Full,
@@ -112,7 +115,13 @@ impl AddressAllocator {
                     .iter()
                     .any(|range| Usable::of(*range).contains(address))
                 {
-                    return Err(AddressRefusal::NotInRange);
+                    return Err(match ranges.first() {
+                        Some(range) if dry_run => {
+                            let range = format!("{}/{}", range.first(), range.bits);
+                            AddressRefusal::NotInRangeOf(address, range)
+                        }
+                        _ => AddressRefusal::NotInRange,
+                    });
                 }
                 match dry_run {
                     true if self.is_taken(address).await? => Err(AddressRefusal::Allocated),

@@ -6,6 +6,7 @@ use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use super::RegistryStore;
+use super::admit::Request;
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::registry::context::RequestContext;
@@ -15,6 +16,9 @@ use crate::storage::{
     Current, Preconditions, UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision,
     WriteOutcome,
 };
+
+/// The manager that owns what the server itself writes of a status.
+const SERVER: &str = "kube-apiserver";
 
 /// A change, or the refusal for the client. It is called once for each attempt.
 pub type Change<'c> = &'c mut (dyn FnMut(&mut Object) -> Result<(), Box<Status>> + Send);
@@ -32,6 +36,44 @@ impl RegistryStore {
         dry_run: bool,
         change: Change<'_>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
+        let changing = Changing {
+            store: self,
+            context,
+            is_status: false,
+            change,
+        };
+        self.carry_out(changing, at, preconditions, dry_run).await
+    }
+
+    /// Changes the status of an object of the hub's version, as [`RegistryStore::change`] does. The
+    /// server owns what differs then: kube-apiserver writes such a status as a client (API-179).
+    ///
+    /// # Errors
+    /// 404 when it is absent, and what the change refuses.
+    pub async fn change_status(
+        &self,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        dry_run: bool,
+        change: Change<'_>,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        let changing = Changing {
+            store: self,
+            context,
+            is_status: true,
+            change,
+        };
+        let anyone = Preconditions::default();
+        self.carry_out(changing, at, anyone, dry_run).await
+    }
+
+    async fn carry_out(
+        &self,
+        mut changing: Changing<'_>,
+        at: NamespacedName<'_>,
+        preconditions: Preconditions,
+        dry_run: bool,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
         let request = UpdateRequest {
             key: self.key(at)?,
             ignore_not_found: false,
@@ -41,11 +83,7 @@ impl RegistryStore {
             },
             preconditions,
             suggestion: None,
-            origin: context.origin(),
-        };
-        let mut changing = Changing {
-            store: self,
-            change,
+            origin: changing.context.origin(),
         };
         let outcome = self
             .target(dry_run)
@@ -62,7 +100,23 @@ impl RegistryStore {
 
 struct Changing<'c> {
     store: &'c RegistryStore,
+    context: &'c RequestContext,
+    /// Whether the server owns what changes.
+    is_status: bool,
     change: Change<'c>,
+}
+
+impl Changing<'_> {
+    /// Says in a changed object that the server owns what differs in its status.
+    fn own(&self, live: &Object, object: &mut Object) {
+        let request = Request {
+            context: self.context,
+            namespace: None,
+            subresource: self.store.definition().subresource("status"),
+        };
+        let manager = self.store.field_manager(&request);
+        self.store.tell_owners(&manager, Some(live), object, SERVER);
+    }
 }
 
 impl UpdateFunction for Changing<'_> {
@@ -77,7 +131,11 @@ impl UpdateFunction for Changing<'_> {
                 ))
             })?;
             let mut object = self.store.to_change(&stored)?;
+            let live = self.is_status.then(|| object.clone());
             (self.change)(&mut object)?;
+            if let Some(live) = live {
+                self.own(&live, &mut object);
+            }
             self.store.hub().canonicalize(&mut object);
             Ok(WriteDecision::Write(Updated {
                 object,

@@ -13,6 +13,7 @@ use crate::api::options::{DeleteOptions, ListOptions};
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::registry::NamespacedName;
+use crate::registry::rest::Lister;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::Offer;
@@ -33,37 +34,19 @@ pub(super) async fn delete_collection(
     let (storage, definition) = (&target.storage, target.storage.resource());
     let deleter = capability(storage.collection_deleter())?;
     let form = scope.object_form(Offer::Objects)?;
-    let mut options = ListOptions::parse(&scope.query)?;
+    let options = ListOptions::parse(&scope.query)?;
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
-    let selection = Arc::new(selection);
     let deletion = delete::options(scope, body).await?;
     options.validate_list()?;
-    let is_limited = options.limit > 0;
-    if !is_limited {
-        options.limit = PAGE;
-    }
-    let namespace = target.namespace.as_deref();
-    let mut deleted = Vec::new();
-    let last_page = loop {
-        let listing = deleter.list(namespace, &options, Arc::clone(&selection));
-        let page = listing.await?;
-        delete_items(scope, target, &page.items, &deletion).await?;
-        deleted.extend_from_slice(&page.items);
-        match &page.continue_token {
-            Some(token) if !is_limited => {
-                options.continue_token = Some(token.clone());
-                options.resource_version = String::new();
-                options.version_match = None;
-            }
-            _ => break page,
-        }
+    let pages = Pages {
+        lister: deleter,
+        namespace: target.namespace.as_deref(),
+        selection: Arc::new(selection),
+        size: PAGE,
     };
-    let list = ObjectList {
-        revision: last_page.revision,
-        items: deleted,
-        continue_token: last_page.continue_token,
-        remaining_item_count: last_page.remaining_item_count,
-    };
+    let delete =
+        async |items: &[Arc<CachedObject>]| delete_items(scope, target, items, &deletion).await;
+    let list = pages.delete(options, delete).await?;
     respond::list(
         &form,
         storage.response_kind(),
@@ -71,6 +54,49 @@ pub(super) async fn delete_collection(
         &scope.server.compressed_runs,
     )
     .await
+}
+
+/// A collection that is listed page by page.
+struct Pages<'p> {
+    lister: &'p dyn Lister,
+    namespace: Option<&'p str>,
+    selection: Arc<Selection>,
+    /// How many objects a page has, unless the request says otherwise.
+    size: usize,
+}
+
+impl Pages<'_> {
+    /// Has each page deleted before the next one is listed. A request with a limit gets exactly one
+    /// page. The answer has all objects, and for the rest it is the last page (API-119, RG-12).
+    async fn delete(
+        &self,
+        mut options: ListOptions,
+        delete: impl AsyncFn(&[Arc<CachedObject>]) -> Result<(), Box<Status>>,
+    ) -> Result<ObjectList, Box<Status>> {
+        let is_limited = options.limit > 0;
+        if !is_limited {
+            options.limit = self.size;
+        }
+        let mut deleted = Vec::new();
+        loop {
+            let selection = Arc::clone(&self.selection);
+            let listing = self.lister.list(self.namespace, &options, selection);
+            let mut page = listing.await?;
+            delete(&page.items).await?;
+            deleted.append(&mut page.items);
+            match &page.continue_token {
+                Some(token) if !is_limited => {
+                    options.continue_token = Some(token.clone());
+                    options.resource_version = String::new();
+                    options.version_match = None;
+                }
+                _ => {
+                    page.items = deleted;
+                    return Ok(page);
+                }
+            }
+        }
+    }
 }
 
 /// Deletes these objects, as many at a time as the storage has workers. After an error it waits for
@@ -137,5 +163,158 @@ async fn delete_item(
         Ok(_) => Ok(()),
         Err(status) if status.reason == StatusReason::NOT_FOUND => Ok(()),
         Err(status) => Err(status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::object::Object;
+    use crate::api::options::{VersionMatchText, WriteOptions};
+    use crate::registry::rest::Answering;
+    use crate::registry::{Registry, RegistryStore, RequestContext};
+    use crate::server::testing::{run, stored};
+
+    /// Lists as the store does, and remembers the options.
+    struct Listed {
+        store: Arc<RegistryStore>,
+        options: Mutex<Vec<ListOptions>>,
+    }
+
+    impl Lister for Listed {
+        fn list<'a>(
+            &'a self,
+            namespace: Option<&'a str>,
+            options: &'a ListOptions,
+            selection: Arc<Selection>,
+        ) -> Answering<'a, ObjectList> {
+            self.options.lock().unwrap().push(options.clone());
+            Lister::list(&*self.store, namespace, options, selection)
+        }
+    }
+
+    impl Listed {
+        /// Five objects: `a` to `e`.
+        async fn five(registry: &Registry, context: &RequestContext) -> Listed {
+            let store = registry
+                .current()
+                .named("priorityclasses.scheduling.k8s.io");
+            let store = store.unwrap();
+            for name in ["a", "b", "c", "d", "e"] {
+                let mut object = Object::of(json!({ "value": 1 }).as_object().unwrap().clone());
+                object.set_type("PriorityClass", "scheduling.k8s.io/v1");
+                object.set_meta("name", name);
+                let options = WriteOptions::default();
+                let created = store.create(context, None, object, &options).await;
+                created.unwrap();
+            }
+            Listed {
+                store,
+                options: Mutex::default(),
+            }
+        }
+
+        fn pages(&self) -> Pages<'_> {
+            Pages {
+                lister: self,
+                namespace: None,
+                selection: Arc::default(),
+                size: 2,
+            }
+        }
+
+        /// Lists all objects.
+        async fn all(&self) -> ObjectList {
+            let (options, everything) = (ListOptions::default(), Arc::default());
+            self.store.list(None, &options, everything).await.unwrap()
+        }
+    }
+
+    fn context() -> RequestContext {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        RequestContext::internal("test", deadline)
+    }
+
+    fn names(items: &[Arc<CachedObject>]) -> Vec<String> {
+        let names = items.iter().map(|item| item.attributes().name().to_owned());
+        names.collect()
+    }
+
+    #[test]
+    fn each_page_is_deleted_before_the_next_is_listed_by_its_token_alone_rg_12_api_119() {
+        for is_cached in [true, false] {
+            run(async {
+                let (stored, context) = (stored(is_cached).await, context());
+                let listed = Listed::five(&stored.registry, &context).await;
+                let version = listed.all().await.revision.0.to_string();
+                let options = ListOptions {
+                    resource_version: version.clone(),
+                    version_match: Some(VersionMatchText::of("Exact")),
+                    ..ListOptions::default()
+                };
+                let pages = Mutex::new(Vec::new());
+                let delete = async |items: &[Arc<CachedObject>]| {
+                    for item in items {
+                        let at = NamespacedName::in_cluster(item.attributes().name());
+                        let options = DeleteOptions::default();
+                        listed.store.delete(&context, at, &options).await?;
+                    }
+                    let asked = listed.options.lock().unwrap().len();
+                    pages.lock().unwrap().push((asked, names(items)));
+                    Ok(())
+                };
+                let list = listed.pages().delete(options, delete).await.unwrap();
+                assert_eq!(names(&list.items), ["a", "b", "c", "d", "e"]);
+                assert_eq!(
+                    (list.continue_token, list.remaining_item_count),
+                    (None, None)
+                );
+                let page = |number, names: &[&str]| {
+                    (number, names.iter().map(ToString::to_string).collect())
+                };
+                let wanted = [page(1, &["a", "b"]), page(2, &["c", "d"]), page(3, &["e"])];
+                assert_eq!(pages.into_inner().unwrap(), wanted);
+                assert_eq!(names(&listed.all().await.items), [""; 0]);
+                let [first, others @ ..] = &listed.options.lock().unwrap()[..] else {
+                    panic!("nothing was listed");
+                };
+                assert_eq!((first.limit, &first.resource_version), (2, &version));
+                assert_eq!(first.version_match, Some(VersionMatchText::of("Exact")));
+                assert_eq!(first.continue_token, None);
+                for options in others {
+                    assert_eq!((options.limit, &*options.resource_version), (2, ""));
+                    assert_eq!(options.version_match, None);
+                    assert!(options.continue_token.is_some());
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_limit_is_exactly_one_page_and_an_error_ends_all_rg_12_api_118() {
+        run(async {
+            let (stored, context) = (stored(true).await, context());
+            let listed = Listed::five(&stored.registry, &context).await;
+            let options = ListOptions {
+                limit: 3,
+                ..ListOptions::default()
+            };
+            let pages = listed.pages();
+            let list = pages.delete(options, async |_| Ok(())).await.unwrap();
+            assert_eq!(names(&list.items), ["a", "b", "c"]);
+            assert!(list.continue_token.is_some());
+            assert_eq!(list.remaining_item_count, Some(2));
+            assert_eq!(listed.options.lock().unwrap().len(), 1);
+
+            let refused = async |_: &[Arc<CachedObject>]| Err(Box::new(Status::internal("no")));
+            let refusal = pages.delete(ListOptions::default(), refused).await;
+            assert_eq!(refusal.unwrap_err().code, 500);
+            assert_eq!(listed.options.lock().unwrap().len(), 2);
+        });
     }
 }

@@ -42,9 +42,10 @@ enum Kept {
 }
 
 impl Below {
-    /// A daemon, and what must outlive it.
-    async fn start(self, further: &[&str]) -> (Daemon, Kept) {
-        let flags = [&[PROTECTED, HELD], further].concat();
+    /// A daemon with these flags of [`of_tokens()`], and what must outlive it.
+    async fn start(self, tokens: &[String; 3]) -> (Daemon, Kept) {
+        let tokens = tokens.each_ref().map(String::as_str);
+        let flags = [&[PROTECTED, HELD], &tokens[..]].concat();
         match self {
             Below::Embedded => (Daemon::with(&flags).await, Kept::Nothing),
             Below::Encrypted => {
@@ -64,7 +65,8 @@ impl Below {
     }
 }
 
-/// What daemons need that make tokens: an issuer, and a key in this folder.
+/// What daemons need that make tokens: an issuer, and a key in this folder. Those on one etcd have
+/// none of their own.
 fn of_tokens(folder: &Path) -> [String; 3] {
     let key = folder.join("key");
     std::fs::write(&key, KeyPair::generate().unwrap().serialize_pem()).unwrap();
@@ -79,17 +81,13 @@ fn of_tokens(folder: &Path) -> [String; 3] {
 async fn agrees(name: &str, below: Below) {
     let scenario = Scenario::read(name);
     let folder = tempfile::tempdir().unwrap();
-    let further = match name {
-        "token-requests" => of_tokens(folder.path()).to_vec(),
-        _ => Vec::new(),
-    };
-    let further: Vec<&str> = further.iter().map(String::as_str).collect();
+    let tokens = of_tokens(folder.path());
     let other = std::env::var("TAFFRAIL_REPLAY_SERVER").ok().map(|address| {
         let token = std::env::var("TAFFRAIL_REPLAY_TOKEN").unwrap();
         Target::new(address.parse().unwrap(), Some(token), None)
     });
     let daemon = match other {
-        None => Some(below.start(&further).await),
+        None => Some(below.start(&tokens).await),
         Some(_) => None,
     };
     let target = other
@@ -176,13 +174,23 @@ scenarios! {
     admission "admission",
     admission_nodes "admission-nodes",
     admission_quota "admission-quota",
+    apply "apply",
     binding "binding",
     bodies "bodies",
     create "create",
+    defaults_others "defaults-others",
+    defaults_pod "defaults-pod",
+    defaults_workloads "defaults-workloads",
     delete "delete",
+    delete_collection "delete-collection",
+    delete_collection_pages "delete-collection-pages",
+    delete_preconditions "delete-preconditions",
     discovery "discovery",
+    discovery_groups "discovery-groups",
     dry_run "dry-run",
-    endpoints_warn "endpoints-warnings",
+    dry_run_deletion "dry-run-deletion",
+    dry_run_services "dry-run-services",
+    dry_run_verbs "dry-run-verbs",
     ephemeral_containers "ephemeralcontainers",
     eviction "eviction",
     fanout_bookmarks "fanout-bookmarks",
@@ -200,38 +208,56 @@ scenarios! {
     fanout_resume "fanout-resume",
     fanout_scopes "fanout-scopes",
     fanout_secret_type "fanout-secret-type",
+    field_validation "field-validation",
+    finalize "finalize",
     finalizers "finalizers",
+    generation "generation",
     http "http",
     impersonation "impersonation",
     list_paging "list-paging",
     list_versions "list-versions",
     malformed "malformed",
+    managed_fields "managed-fields",
+    managed_fields_server "managed-fields-server",
     metadata "metadata",
     metadata_members "metadata-members",
     names_of_objects "names",
     namespaces "namespaces",
     node_features "node-features",
+    patch_errors "patch-errors",
     patch_json "patch-json",
     patch_merge "patch-merge",
     patch_rules "patch-rules",
+    patch_strategic "patch-strategic",
+    pod_deletion "pod-deletion",
     pod_security "pod-security",
     propagation "propagation",
     quota_devices "quota-devices",
     quota_rules "quota-rules",
+    quota_limits "quota-limits",
     resize "resize",
     reviews "reviews",
-    services "services",
     scale "scale",
     scale_owners "scale-owners",
     scale_refusals "scale-refusals",
     secrets_and_leases "secrets-leases",
     selectors "selectors",
+    services "services",
+    status_core "status-core",
+    status_deployment "status-deployment",
     tables "tables",
     token_requests "token-requests",
+    tables_others "tables-others",
+    tables_workloads "tables-workloads",
     update "update",
     update_versions "update-versions",
-    watch_options "watch-options",
+    validation_others "validation-others",
+    validation_pods "validation-pods",
+    warnings "warnings",
     watch "watch",
+    watch_options "watch-options",
+    write_options "write-options",
+    write_rules "write-rules",
     yaml "yaml",
 }
 

@@ -166,6 +166,7 @@ impl Player<'_> {
     }
 
     fn compared(&mut self, step: &Step, got: &mut Value) -> Value {
+        as_of_one_second(got);
         let relations: Map<String, Value> = step
             .holds
             .iter()
@@ -176,6 +177,11 @@ impl Player<'_> {
                 )
             })
             .collect();
+        if let Some(headers) = got.get_mut("headers").and_then(Value::as_object_mut) {
+            let also = step.also.iter().map(String::as_str);
+            let compared: Vec<&str> = HEADERS.into_iter().chain(also).collect();
+            headers.retain(|name, _| compared.contains(&name.as_str()));
+        }
         for path in self.scenario.ignore.iter().chain(&step.ignore) {
             paths::drop(got, &paths::within(path));
         }
@@ -209,16 +215,13 @@ impl Request {
             .await
             .map_err(|_| "no answer in time".to_owned())?
             .map_err(|error| error.to_string())?;
-        let headers: Map<String, Value> = HEADERS
-            .iter()
-            .filter_map(|name| {
-                let all: Vec<_> = lines
-                    .headers
-                    .get_all(*name)
-                    .iter()
-                    .filter_map(|v| v.to_str().ok())
-                    .collect();
-                (!all.is_empty()).then(|| ((*name).to_owned(), json!(all.join(", "))))
+        let headers: Map<String, Value> = lines
+            .headers
+            .keys()
+            .map(|name| {
+                let all = lines.headers.get_all(name).iter();
+                let all: Vec<_> = all.filter_map(|value| value.to_str().ok()).collect();
+                (name.to_string(), json!(all.join(", ")))
             })
             .collect();
         let status = lines.status.as_u16();
@@ -244,6 +247,31 @@ impl Request {
         got["events"] = Value::Array(events);
         got["ended"] = Value::Bool(ended);
         Ok(got)
+    }
+}
+
+/// Entries of managedFields are sorted by their seconds before their managers. If they are, this
+/// gives them the order that they have where all were written in the same second, as recorded.
+fn as_of_one_second(value: &mut Value) {
+    let key = |entry: &Value| {
+        ["operation", "time", "manager", "apiVersion", "subresource"]
+            .map(|name| entry[name].as_str().unwrap_or_default().to_owned())
+    };
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::Array(entries)) = members.get_mut("managedFields")
+                && entries.is_sorted_by_key(key)
+            {
+                entries.sort_by_key(|entry| {
+                    let mut key = key(entry);
+                    key[1].truncate(1);
+                    key
+                });
+            }
+            members.values_mut().for_each(as_of_one_second);
+        }
+        Value::Array(items) => items.iter_mut().for_each(as_of_one_second),
+        _ => {}
     }
 }
 
@@ -298,4 +326,25 @@ fn texts_are_filled_in() {
         fill("/{ns}/{a*3}/{none}/{\"k\":1}", &values),
         "/nbb/aaa/{none}/{\"k\":1}"
     );
+}
+
+#[test]
+fn entries_of_managers_are_compared_as_of_one_second() {
+    let entry = |operation: &str, second: u8, manager: &str| {
+        json!({ "operation": operation, "time": format!("2026-01-02T03:04:0{second}Z"),
+                "manager": manager })
+    };
+    let late = [
+        entry("Apply", 9, "c"),
+        entry("Update", 4, "b"),
+        entry("Update", 5, "a"),
+    ];
+    let mut sorted = json!({ "items": [{ "managedFields": late }] });
+    as_of_one_second(&mut sorted);
+    let order = [&late[0], &late[2], &late[1]];
+    assert_eq!(sorted, json!({ "items": [{ "managedFields": order }] }));
+    // What is in no order stays so, and differs from what was recorded.
+    let mut unsorted = json!({ "managedFields": order });
+    as_of_one_second(&mut unsorted);
+    assert_eq!(unsorted, json!({ "managedFields": order }));
 }

@@ -54,6 +54,9 @@ pub struct Step {
     pub save: BTreeMap<String, String>,
     /// Compare this part of the body alone.
     pub part: Option<String>,
+    /// Headers to compare beside the usual ones.
+    #[serde(default)]
+    pub also: Vec<String>,
     /// Paths left out of this answer.
     #[serde(default)]
     pub ignore: Vec<String>,
