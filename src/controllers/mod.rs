@@ -21,6 +21,7 @@ mod leader_election;
 mod leader_elector;
 pub mod master_leases;
 mod metrics;
+mod namespace_conditions;
 mod namespace_controller;
 mod namespaced_resources_deleter;
 mod service_accounts;

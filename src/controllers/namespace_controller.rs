@@ -220,8 +220,8 @@ async fn outcome_of(deleter: &NamespacedResourcesDeleter, namespace: &CachedObje
     let name = namespace.attributes().name();
     match deleter.empty(namespace).await {
         Ok(Progress::Done) => Outcome::Done,
-        Ok(Progress::Held { remaining, example }) => {
-            tracing::debug!(namespace = name, remaining, example, "namespace is held");
+        Ok(Progress::Held(remaining)) => {
+            tracing::debug!(namespace = name, ?remaining, "namespace is held");
             Outcome::Held
         }
         Ok(Progress::Unfinished) => {

@@ -1,21 +1,29 @@
 //! Empties one namespace (API-225). Its objects are deleted as by a client, with finalizers and
-//! grace periods. When nothing is left, the namespace is released.
+//! grace periods: the pods first, and the others when no pod is left. The conditions of the
+//! namespace say what is left. When nothing is, the namespace is released.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::object::Object;
+use super::namespace_conditions::RemainingContent;
+use crate::api::object::{Object, whole_seconds};
 use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
+use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
+use crate::clock;
 use crate::kinds::special::CONTENT_FINALIZER;
-use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
+use crate::registry::{
+    Catalog, NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource,
+};
 use crate::storage::Preconditions;
 use crate::storage::codec::object_of;
 
@@ -34,12 +42,7 @@ pub(super) enum Progress {
     /// No work is left here.
     Done,
     /// Objects remain, because of finalizers or grace periods.
-    Held {
-        /// The number of remaining objects.
-        remaining: usize,
-        /// The name of one of them.
-        example: String,
-    },
+    Held(RemainingContent),
     /// The time limit was reached. The rest is done next time.
     Unfinished,
 }
@@ -48,8 +51,20 @@ pub(super) enum Progress {
 #[derive(Debug, Default)]
 struct DeletionRound {
     removed: usize,
+    remaining: RemainingContent,
+    /// The first refusal.
+    refusal: Option<Box<Status>>,
+}
+
+/// The result of one round over a collection.
+#[derive(Debug, Default)]
+struct DeletedCollection {
+    removed: usize,
     remaining: usize,
-    example: String,
+    /// The number of remaining objects that have a finalizer, by the finalizer.
+    finalizers: BTreeMap<String, usize>,
+    /// The longest grace period of the remaining pods that have not ended, in seconds.
+    grace: i64,
 }
 
 /// Empties namespaces.
@@ -77,49 +92,64 @@ impl NamespacedResourcesDeleter {
     }
 
     async fn empty_all(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
-        let name = namespace.attributes().name();
-        let terminating = object_of(namespace).map_err(Status::internal)?;
-        if !has_content_finalizer(&terminating) {
-            return Ok(Progress::Done);
-        }
+        let namespace = object_of(namespace).map_err(Status::internal)?;
         let Some(namespaces) = self.registry.current().named("namespaces") else {
             return Ok(Progress::Done);
         };
         // From here on no new object is admitted, and all earlier creates have ended.
         namespaces.pending_creates().settle().await;
-        loop {
-            let round = self.delete_contents(name).await?;
-            if round.remaining > 0 {
-                let DeletionRound {
-                    remaining, example, ..
-                } = round;
-                return Ok(Progress::Held { remaining, example });
-            }
+        let Some(terminating) = self.terminating(&namespace).await? else {
+            return Ok(Progress::Done);
+        };
+        let round = loop {
+            let round = self.delete_contents(&terminating).await;
             // A round that removed something needs another round to check that nothing is left.
-            if round.removed == 0 {
-                break;
+            if round.removed == 0 || !round.remaining.is_empty() {
+                break round;
             }
+        };
+        self.write_conditions(terminating, &round.remaining).await;
+        if let Some(refusal) = round.refusal {
+            return Err(refusal);
         }
-        self.release(name, terminating.uid()).await?;
+        if !round.remaining.is_empty() {
+            return Ok(Progress::Held(round.remaining));
+        }
+        self.release(&namespace).await?;
         Ok(Progress::Done)
     }
 
-    async fn delete_contents(&self, namespace: &str) -> Result<DeletionRound, Box<Status>> {
+    /// Deletes the pods, and all else when no pod is left. What protects pods stays as long as
+    /// they do, such as network policies (D-70).
+    async fn delete_contents(&self, namespace: &Object) -> DeletionRound {
         let mut round = DeletionRound::default();
         let catalog = self.registry.current();
         let stores = catalog.stored_resources();
-        for store in stores.filter(|store| store.definition().is_namespaced()) {
-            self.delete_collection(store, namespace, &mut round).await?;
+        let (pods, others): (Vec<_>, Vec<_>) = stores
+            .filter(|store| store.definition().is_namespaced())
+            .partition(|store| is_pods(store));
+        for stores in [pods, others] {
+            for store in stores {
+                let deleted = self.delete_collection(store, namespace.name()).await;
+                round.add(deleted, &catalog, store, namespace);
+            }
+            if !round.remaining.is_empty() {
+                break;
+            }
         }
-        Ok(round)
+        round
     }
 
+    /// Deletes a collection. A refusal to delete one object spares no other one.
+    ///
+    /// # Errors
+    /// The first refusal that is not about an object that is gone or changed already.
     async fn delete_collection(
         &self,
         store: &Arc<RegistryStore>,
         namespace: &str,
-        round: &mut DeletionRound,
-    ) -> Result<(), Box<Status>> {
+    ) -> Result<DeletedCollection, Box<Status>> {
+        let (mut deleted, mut refusal) = (DeletedCollection::default(), None);
         let mut options = ListOptions {
             limit: PAGE,
             ..ListOptions::default()
@@ -134,44 +164,43 @@ impl NamespacedResourcesDeleter {
                 .collect();
             let mut outcomes = stream::iter(deletions).buffer_unordered(CONCURRENT_DELETIONS);
             while let Some(outcome) = outcomes.next().await {
-                match outcome? {
-                    None => round.removed += 1,
-                    Some(name) => {
-                        round.remaining += 1;
-                        round.example = format!("{} {name}", store.definition().qualified());
-                    }
+                match outcome {
+                    Ok(None) => deleted.removed += 1,
+                    Ok(Some(object)) => deleted.keep(&object, is_pods(store)),
+                    Err(status) => _ = refusal.get_or_insert(status),
                 }
             }
             match page.continue_token {
                 Some(token) => options.continue_token = Some(token),
-                None => return Ok(()),
+                None => return refusal.map_or(Ok(deleted), Err),
             }
         }
     }
 
-    /// Deletes one object. Returns its name when it still exists.
+    /// Deletes one object. Returns it when it still exists.
     fn deletion(
         &self,
         store: &Arc<RegistryStore>,
         namespace: &str,
         item: Arc<CachedObject>,
-    ) -> BoxFuture<'static, Result<Option<String>, Box<Status>>> {
+    ) -> BoxFuture<'static, Result<Option<Object>, Box<Status>>> {
         let (store, context) = (store.clone(), self.context.clone());
         let namespace = namespace.to_owned();
         async move {
-            let name = item.attributes().name();
             let object = object_of(&item).map_err(Status::internal)?;
             let options = DeleteOptions {
                 propagation_policy: Some(Propagation::Background),
+                // Whatever its content is, the object has to go. So any version will do.
                 preconditions: Preconditions {
                     uid: Some(object.uid().to_owned()),
                     resource_version: None,
                 },
                 ..DeleteOptions::default()
             };
-            let object = NamespacedName::in_namespace(&namespace, name);
-            match store.delete(&context, object, &options).await {
-                Ok(deletion) => Ok((!deletion.removed).then(|| name.to_owned())),
+            let name = NamespacedName::in_namespace(&namespace, item.attributes().name());
+            match store.delete(&context, name, &options).await {
+                Ok(deletion) if deletion.removed => Ok(None),
+                Ok(deletion) => Ok(Some(object_of(&deletion.object).map_err(Status::internal)?)),
                 // The object is gone, and a new one may have its name. The next round sees that
                 // one.
                 Err(status) if matches!(status.code, 404 | 409) => Ok(None),
@@ -181,34 +210,156 @@ impl NamespacedResourcesDeleter {
         .boxed()
     }
 
-    /// Removes the content finalizer. The namespace then goes unless it has other finalizers.
-    async fn release(&self, name: &str, uid: &str) -> Result<(), Box<Status>> {
+    /// The namespace as it is now, if its contents must still be deleted.
+    async fn terminating(&self, namespace: &Object) -> Result<Option<Object>, Box<Status>> {
         let catalog = self.registry.current();
-        let finalize = catalog.endpoint("", "v1", "namespaces", "finalize");
         let namespaces = catalog.endpoint("", "v1", "namespaces", "");
-        let getter = namespaces.and_then(|namespaces| namespaces.getter());
-        let updater = finalize.and_then(|finalize| finalize.updater());
-        let (Some(getter), Some(updater)) = (getter, updater) else {
-            return Ok(());
+        let Some(getter) = namespaces.and_then(|namespaces| namespaces.getter()) else {
+            return Ok(None);
         };
-        let object = NamespacedName::in_cluster(name);
-        let current = match getter.get(object, "").await {
-            Ok(current) => object_of(&current).map_err(Status::internal)?,
-            Err(status) if status.code == 404 => return Ok(()),
+        let found = getter.get(NamespacedName::in_cluster(namespace.name()), "");
+        let found = match found.await {
+            Ok(found) => object_of(&found).map_err(Status::internal)?,
+            Err(status) if status.code == 404 => return Ok(None),
             Err(status) => return Err(status),
         };
-        if current.uid() != uid || !current.is_being_deleted() {
-            return Ok(());
+        let is_same = found.uid() == namespace.uid() && found.is_being_deleted();
+        Ok((is_same && has_content_finalizer(&found)).then_some(found))
+    }
+
+    /// Writes what is left into the conditions of the namespace, if that changes them. It may fail
+    /// without harm: the contents go all the same, and the next pass tries it again. So does a
+    /// controller manager, which may have written first.
+    async fn write_conditions(&self, mut namespace: Object, remaining: &RemainingContent) {
+        let name = namespace.name().to_owned();
+        if !remaining.write_to(&mut namespace, &whole_seconds(clock::now())) {
+            return;
         }
-        let released = UpdateSource::Replace(without_content_finalizer(current));
-        let options = WriteOptions::default();
-        let updating = updater.update(&self.context, object, released, &options);
-        match updating.await {
+        match self.update(&name, "status", namespace).await {
+            Ok(()) => {}
+            Err(status) if status.code == 409 => {
+                tracing::debug!(namespace = name, %status, "a namespace has changed meanwhile");
+            }
+            Err(status) => {
+                tracing::warn!(namespace = name, %status, "can't write conditions of a namespace");
+            }
+        }
+    }
+
+    /// Removes the content finalizer. The namespace then goes unless it has other finalizers.
+    async fn release(&self, namespace: &Object) -> Result<(), Box<Status>> {
+        match self.terminating(namespace).await? {
+            Some(current) => {
+                let released = without_content_finalizer(current);
+                self.update(namespace.name(), "finalize", released).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Updates a subresource of a namespace, unless the namespace is gone.
+    async fn update(
+        &self,
+        name: &str,
+        subresource: &str,
+        namespace: Object,
+    ) -> Result<(), Box<Status>> {
+        let catalog = self.registry.current();
+        let storage = catalog.endpoint("", "v1", "namespaces", subresource);
+        let Some(updater) = storage.and_then(|storage| storage.updater()) else {
+            return Ok(());
+        };
+        let (at, options) = (NamespacedName::in_cluster(name), WriteOptions::default());
+        let source = UpdateSource::Replace(namespace);
+        match updater.update(&self.context, at, source, &options).await {
             Ok(_) => Ok(()),
             Err(status) if status.code == 404 => Ok(()),
             Err(status) => Err(status),
         }
     }
+}
+
+impl DeletionRound {
+    /// Adds a collection of a namespace, once for each group that serves it.
+    fn add(
+        &mut self,
+        outcome: Result<DeletedCollection, Box<Status>>,
+        catalog: &Catalog,
+        store: &RegistryStore,
+        namespace: &Object,
+    ) {
+        let mut groups = BTreeSet::new();
+        let same = |other: &&Arc<RegistryStore>| {
+            other.stored_resource().name == store.stored_resource().name
+        };
+        let names = catalog.stores().iter().filter(same);
+        let names = names.map(|store| store.definition());
+        for name in names.filter(|name| groups.insert(name.group.as_str())) {
+            match &outcome {
+                Ok(deleted) => deleted.count_in(&mut self.remaining, name, namespace),
+                Err(refusal) => self.remaining.failures.push(refusal.message.clone()),
+            }
+        }
+        match outcome {
+            Ok(deleted) => self.removed += deleted.removed,
+            Err(refusal) => _ = self.refusal.get_or_insert(refusal),
+        }
+    }
+}
+
+impl DeletedCollection {
+    /// Adds an object that still exists.
+    fn keep(&mut self, object: &Object, is_pod: bool) {
+        self.remaining += 1;
+        for finalizer in object.finalizers() {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+        let has_ended = matches!(object.text(&["status", "phase"]), "Succeeded" | "Failed");
+        if is_pod && !has_ended {
+            let grace = object.at(&["spec", "terminationGracePeriodSeconds"]);
+            let grace = grace.and_then(Value::as_i64).unwrap_or_default();
+            self.grace = self.grace.max(grace);
+        }
+    }
+
+    /// Adds what remains to what is left in a namespace, under the name of a resource.
+    fn count_in(
+        &self,
+        left: &mut RemainingContent,
+        resource: &ResourceDefinition,
+        namespace: &Object,
+    ) {
+        if self.remaining == 0 {
+            return;
+        }
+        let ResourceDefinition {
+            group,
+            version,
+            plural,
+            ..
+        } = resource;
+        let name = format!("{plural}.{group}");
+        left.resources.insert(name, self.remaining);
+        for (finalizer, count) in &self.finalizers {
+            *left.finalizers.entry(finalizer.clone()).or_default() += count;
+        }
+        let deleted = namespace.meta("deletionTimestamp").parse::<Timestamp>();
+        let is_within_grace = deleted.is_ok_and(|deleted| {
+            clock::now().duration_since(deleted) < SignedDuration::from_secs(self.grace)
+        });
+        if self.finalizers.is_empty() && !is_within_grace {
+            // Nothing that is known keeps it.
+            let namespace = namespace.name();
+            left.failures.push(format!(
+                "unexpected items still remain in namespace: {namespace} for gvr: \
+                 {group}/{version}, Resource={plural}"
+            ));
+        }
+    }
+}
+
+fn is_pods(store: &RegistryStore) -> bool {
+    store.definition().qualified() == "pods"
 }
 
 /// Whether the contents of a namespace must still be deleted.
@@ -227,3 +378,6 @@ fn without_content_finalizer(mut namespace: Object) -> Object {
     }
     namespace
 }
+
+#[cfg(test)]
+mod tests;

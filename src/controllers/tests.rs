@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, MemoryEngine, Retention};
+use actors::object::CachedObject;
 use actors::supervisor::{ActorSystem, ActorSystemConfig};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ const BODIES: &str = include_str!("../../tools/facts/sweep_bodies.json");
 /// Awaited events need milliseconds. The limit is for busy machines.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn delete(fixture: &Fixture, resource: &str, namespace: Option<&str>, name: &str) {
+pub(super) async fn delete(fixture: &Fixture, resource: &str, namespace: Option<&str>, name: &str) {
     let options = DeleteOptions::default();
     fixture
         .delete(resource, namespace, name, &options)
@@ -35,12 +36,15 @@ async fn delete(fixture: &Fixture, resource: &str, namespace: Option<&str>, name
         .expect("it may be deleted");
 }
 
-async fn emptied(fixture: &Fixture, name: &str) -> Progress {
-    let namespace = fixture
-        .store("namespaces")
-        .get(NamespacedName::in_cluster(name), "")
-        .await
-        .expect("it is there");
+/// A namespace, as the controller finds it in its cache.
+pub(super) async fn terminating(fixture: &Fixture, name: &str) -> Arc<CachedObject> {
+    let namespaces = fixture.store("namespaces");
+    let namespace = namespaces.get(NamespacedName::in_cluster(name), "").await;
+    namespace.expect("it is there")
+}
+
+pub(super) async fn emptied(fixture: &Fixture, name: &str) -> Progress {
+    let namespace = terminating(fixture, name).await;
     NamespacedResourcesDeleter::new(fixture.registry.clone())
         .empty(&namespace)
         .await
@@ -115,44 +119,6 @@ async fn a_deleted_namespace_is_emptied_and_goes() {
             row.plural
         );
     }
-}
-
-/// API-225: an object with a finalizer is marked, and keeps its namespace.
-#[tokio::test]
-async fn finalizers_in_a_namespace_hold_it() {
-    let fixture = Fixture::new().await;
-    let held = r#"{"metadata":{"name":"held","finalizers":["ex.com/a"]}}"#;
-    fixture
-        .create("configmaps", Some("d"), held)
-        .await
-        .expect("created");
-    fixture
-        .create("secrets", Some("d"), r#"{"metadata":{"name":"a"}}"#)
-        .await
-        .expect("created");
-    delete(&fixture, "namespaces", None, "d").await;
-    let example = "configmaps held".to_owned();
-    assert_eq!(
-        emptied(&fixture, "d").await,
-        Progress::Held {
-            remaining: 1,
-            example
-        }
-    );
-    assert!(fixture.names("secrets", Some("d")).await.is_empty());
-    let marked = fixture
-        .get("configmaps", Some("d"), "held")
-        .await
-        .expect("it is held");
-    assert!(marked.is_being_deleted());
-    let path = (Some("d"), "held", None);
-    let patch = r#"{"metadata":{"finalizers":null}}"#;
-    fixture
-        .merge("configmaps", path, patch)
-        .await
-        .expect("let go");
-    assert_eq!(emptied(&fixture, "d").await, Progress::Done);
-    assert_eq!(refusal(fixture.get("namespaces", None, "d").await).0, 404);
 }
 
 /// API-224: the controller leaves finalizers in the metadata of a namespace alone.

@@ -1,15 +1,18 @@
 //! The unmodified kube-controller-manager and kube-scheduler work against the daemon, in JSON with
 //! its own controllers off and in protobuf with them on: workloads become pods on nodes, what
-//! belongs to namespaces appears, and what is deleted takes along what it owns.
+//! belongs to namespaces appears, and what is deleted takes along what it owns. Where both empty
+//! namespaces and collect garbage, neither undoes or repeats what the other has done.
 //!
 //! TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER name the programs. Without them the tests say
 //! so and pass.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Client, Daemon, kubelet};
+use crate::harness::{Call, Client, Daemon, body, kubelet, pod_spec, version};
 use crate::servers::controllers::{Controllers, Programs};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -280,4 +283,257 @@ async fn the_real_controllers_run_in_json() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_real_controllers_run_in_protobuf_beside_our_own() {
     run(PROTOBUF, &[]).await;
+}
+
+/// The audit log of a daemon.
+struct AuditLog {
+    folder: tempfile::TempDir,
+}
+
+impl AuditLog {
+    /// It has the requests in these namespaces.
+    fn of(namespaces: &[&str]) -> AuditLog {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = json!([{"level": "Metadata", "namespaces": namespaces}]);
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules});
+        std::fs::write(folder.path().join("policy"), policy.to_string()).unwrap();
+        AuditLog { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// How often a controller of kube-controller-manager has asked so.
+    fn count(&self, controller: &str, verb: &str, namespace: &str, resource: &str) -> usize {
+        let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
+        // The last line may not be complete.
+        let events = log
+            .lines()
+            .map_while(|line| serde_json::from_str(line).ok());
+        let is_meant = |event: &Value| {
+            let agent = event["userAgent"].as_str().unwrap_or_default();
+            agent.starts_with("kube-controller-manager/")
+                && agent.ends_with(controller)
+                && event["verb"] == verb
+                && event["stage"] == "ResponseComplete"
+                && event["objectRef"]["namespace"] == namespace
+                && event["objectRef"]["resource"] == resource
+        };
+        events.filter(is_meant).count()
+    }
+
+    /// Waits until it has asked so at least so often.
+    async fn until(&self, controller: &str, [verb, namespace, resource]: [&str; 3], times: usize) {
+        let begun = Instant::now();
+        while self.count(controller, verb, namespace, resource) < times {
+            let what = format!("{verb} of {resource} in {namespace}");
+            assert!(
+                begun.elapsed() < TIMEOUT,
+                "no {times} times {what} by {controller}"
+            );
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+const NAMESPACES: [&str; 3] = ["beside", "held", "slow"];
+const COLLECTOR: &str = "generic-garbage-collector";
+const DELETER: &str = "namespace-controller";
+
+fn configmaps(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps")
+}
+
+/// A ConfigMap of the namespace `beside`, of an owner that it blocks.
+async fn dependent(
+    client: &Client,
+    name: &str,
+    owner: Option<&Value>,
+    finalizers: &[&str],
+) -> Value {
+    let references = owner.map(|owner| {
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true}])
+    });
+    let object = json!({"metadata": {"name": name, "ownerReferences": references,
+        "finalizers": finalizers}});
+    let call = Call::post(&configmaps("beside"), &object);
+    client.call(call).await.expect(201)
+}
+
+/// Waits until an object is gone.
+async fn gone(client: &Client, path: &str) {
+    let begun = Instant::now();
+    while client.call(Call::get(path)).await.status != 404 {
+        assert!(begun.elapsed() < TIMEOUT, "{path} stays");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn release(client: &Client, path: &str) {
+    let none = json!({"metadata": {"finalizers": null}});
+    client
+        .call(Call::merge_patch(path, &none))
+        .await
+        .expect(200);
+}
+
+/// Owners wait for what blocks them, and orphans survive.
+async fn owners(client: &Client, log: &AuditLog) {
+    let at = |name: &str| format!("{}/{name}", configmaps("beside"));
+    let delete = async |name: &str, policy: &str| {
+        let path = format!("{}?propagationPolicy={policy}", at(name));
+        client.call(Call::delete(&path)).await.expect(200)
+    };
+    let waits = dependent(client, "waits", None, &[]).await;
+    dependent(client, "blocks", Some(&waits), &["example.com/a"]).await;
+    dependent(client, "free", Some(&waits), &[]).await;
+    delete("waits", "Foreground").await;
+    gone(client, &at("free")).await;
+    // The real collector has found them, too.
+    log.until(COLLECTOR, ["get", "beside", "configmaps"], 1)
+        .await;
+    client.call(Call::get(&at("waits"))).await.expect(200);
+    release(client, &at("blocks")).await;
+    gone(client, &at("waits")).await;
+    gone(client, &at("blocks")).await;
+
+    for round in 0..10 {
+        let owner = format!("owner-{round}");
+        let object = dependent(client, &owner, None, &[]).await;
+        dependent(client, &format!("orphan-{round}"), Some(&object), &[]).await;
+        delete(&owner, "Orphan").await;
+    }
+    for round in 0..10 {
+        gone(client, &at(&format!("owner-{round}"))).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for round in 0..10 {
+        let orphan = at(&format!("orphan-{round}"));
+        let orphan = client.call(Call::get(&orphan)).await.expect(200);
+        assert_eq!(orphan["metadata"]["ownerReferences"], Value::Null);
+    }
+}
+
+/// Namespaces that hold out for several passes of both deleters, and then end.
+async fn held_namespaces(client: &Client, log: &AuditLog) {
+    let mut held = body("a", "1");
+    held["metadata"]["finalizers"] = json!(["example.com/a"]);
+    client
+        .call(Call::post(&configmaps("held"), &held))
+        .await
+        .expect(201);
+    let call = Call::post(&configmaps("slow"), &body("a", "1"));
+    client.call(call).await.expect(201);
+    let mut spec = pod_spec();
+    spec["nodeName"] = json!("n");
+    spec["terminationGracePeriodSeconds"] = json!(8);
+    let pod = json!({"metadata": {"name": "p"}, "spec": spec});
+    let pods = "/api/v1/namespaces/slow/pods";
+    client.call(Call::post(pods, &pod)).await.expect(201);
+    for name in ["held", "slow"] {
+        let path = format!("/api/v1/namespaces/{name}");
+        client.call(Call::delete(&path)).await.expect(200);
+    }
+    log.until(DELETER, ["deletecollection", "held", "configmaps"], 2)
+        .await;
+    // Beyond its grace period, too.
+    log.until(DELETER, ["deletecollection", "slow", "pods"], 4)
+        .await;
+    let configmap = format!("{}/a", configmaps("slow"));
+    client.call(Call::get(&configmap)).await.expect(200);
+    release(client, &format!("{}/a", configmaps("held"))).await;
+    let now = json!({"gracePeriodSeconds": 0});
+    let end = Call::json("DELETE", &format!("{pods}/p"), &now);
+    client.call(end).await.expect(200);
+    for name in ["held", "slow"] {
+        gone(client, &format!("/api/v1/namespaces/{name}")).await;
+    }
+}
+
+/// All events of a resource since a version, with an object that comes or goes at most once.
+async fn events(client: &Client, resource: &str, since: u64) -> Vec<Value> {
+    let path = format!("/api/v1/{resource}?watch=true&resourceVersion={since}&timeoutSeconds=2");
+    let events = client.watch(&path).await.rest().await;
+    let mut seen = BTreeSet::new();
+    for event in &events {
+        let metadata = &event["object"]["metadata"];
+        let is_first = match event["type"].as_str() {
+            Some("ADDED") => seen.insert(format!("{} {}", metadata["namespace"], metadata["name"])),
+            Some("DELETED") => seen.insert(metadata["uid"].to_string()),
+            _ => true,
+        };
+        assert!(is_first, "{event}");
+    }
+    events
+}
+
+/// Each state of the conditions of a namespace that ends is written once.
+fn conditions_never_come_back(events: &[Value], name: &str) {
+    let mut states = Vec::new();
+    for event in events {
+        let (kind, object) = (&event["type"], &event["object"]);
+        let metadata = &object["metadata"];
+        if kind == "MODIFIED"
+            && metadata["name"] == name
+            && metadata.get("deletionTimestamp").is_some()
+        {
+            let state = object["status"]["conditions"].clone();
+            assert!(
+                !states.contains(&state),
+                "{name}: {states:#?} and again {state:#}"
+            );
+            states.push(state);
+        }
+    }
+    // At first there are none. In the end none is True.
+    assert!(states.len() > 2, "{states:#?}");
+    let is_true = |condition: &Value| condition["status"] == "True";
+    let last = states.last().and_then(Value::as_array).unwrap();
+    assert!(!last.iter().any(is_true), "{states:#?}");
+}
+
+/// API-114, API-209, API-225: what both do happens once.
+#[tokio::test(flavor = "multi_thread")]
+async fn our_collectors_and_the_real_ones_do_nothing_twice() {
+    let Some(programs) = Programs::find() else {
+        return;
+    };
+    let log = AuditLog::of(&NAMESPACES);
+    let flag = |name: &str, path: &Path| format!("--audit-{name}={}", path.display());
+    let daemon = Daemon::with(&[
+        "--service-account-issuer=https://taffrail.example",
+        &flag("policy-file", &log.path("policy")),
+        &flag("log-path", &log.path("log")),
+    ])
+    .await;
+    let client = daemon.client();
+    let since = version(
+        &client
+            .call(Call::get("/api/v1/namespaces"))
+            .await
+            .expect(200),
+    );
+    let controllers = programs.start(&daemon.kubeconfig(), PROTOBUF, None);
+    kubelet::node(&client, "n", 1000).await;
+    for name in NAMESPACES {
+        let namespace = json!({"metadata": {"name": name}});
+        let call = Call::post("/api/v1/namespaces", &namespace);
+        client.call(call).await.expect(201);
+    }
+    owners(&client, &log).await;
+    held_namespaces(&client, &log).await;
+    for resource in ["configmaps", "secrets", "serviceaccounts", "pods"] {
+        events(&client, resource, since).await;
+    }
+    let namespaces = events(&client, "namespaces", since).await;
+    for name in ["held", "slow"] {
+        conditions_never_come_back(&namespaces, name);
+    }
+    // It says so beside a kube-apiserver, too.
+    let mut errors = unexpected(&controllers, false);
+    errors.retain(|line| !line.contains("unexpected items still remain in namespace: slow"));
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert!(!daemon.stderr().contains("ERROR"), "{}", daemon.stderr());
 }
