@@ -156,6 +156,8 @@ scenarios! {
     admission "admission",
     admission_nodes "admission-nodes",
     admission_quota "admission-quota",
+    apply_subresources "apply-subresources",
+    approval "approval",
     binding "binding",
     bodies "bodies",
     create "create",
