@@ -7,7 +7,7 @@ use futures_util::future::FutureExt;
 use serde_json::Value;
 
 use super::lifecycle::Namespaces;
-use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::field_error::FieldError;
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -47,47 +47,66 @@ impl ValidatingPlugin for AdminAccess {
         object: Option<&'p Object>,
     ) -> Admitted<'p> {
         async move {
-            let definition = attributes.definition;
-            let devices = if definition.is(GROUP, "resourceclaims") {
-                &["spec", "devices", "requests"][..]
-            } else if definition.is(GROUP, "resourceclaimtemplates") {
-                &["spec", "spec", "devices", "requests"]
-            } else {
+            let (Some(object), Some(namespace)) = (object, attributes.namespace) else {
                 return Ok(());
             };
-            // Claims and templates do not change later.
-            let is_new = matches!(attributes.operation, Operation::Create(_));
-            let (Some(object), Some(namespace), true) = (object, attributes.namespace, is_new)
-            else {
-                return Ok(());
-            };
-            let faults = faults(object.at(devices));
+            let faults = faults(attributes, object);
             if faults.is_empty() || self.namespaces.has_label(namespace, LABEL, "true").await? {
                 return Ok(());
             }
             let name = attributes.shown_name(Some(object));
-            Err(Box::new(Status::invalid_object(definition, name, &faults)))
+            let status = Status::invalid_object(attributes.definition, name, &faults);
+            Err(Box::new(status))
         }
         .boxed()
     }
 }
 
-/// The faults of requests that ask for such access. As in kube-apiserver, the paths are those of
-/// an older form.
-fn faults(requests: Option<&Value>) -> Vec<FieldError> {
-    let asks = |request: &Value| request.get("adminAccess") == Some(&Value::Bool(true));
+/// The faults of an object that is made or changed so that it has such access. Claims and templates
+/// do not change later, but the status of claims does.
+fn faults(attributes: &Attributes<'_>, object: &Object) -> Vec<FieldError> {
+    if attributes.creates(GROUP, "resourceclaims") {
+        asked(object.at(&["spec", "devices", "requests"]))
+    } else if attributes.creates(GROUP, "resourceclaimtemplates") {
+        asked(object.at(&["spec", "spec", "devices", "requests"]))
+    } else if attributes.updates_part(GROUP, "resourceclaims", "status") {
+        let was_granted = attributes.old_object.and_then(granted).is_some();
+        let granted = granted(object).filter(|_| !was_granted);
+        granted.into_iter().collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Whether a request, or a device, is for such access.
+fn has_access(part: &Value) -> bool {
+    part.get("adminAccess") == Some(&Value::Bool(true))
+}
+
+fn fault(path: String) -> FieldError {
     let detail = format!(
         "admin access to devices requires the `{LABEL}: true` label on the containing namespace"
     );
+    FieldError::forbidden(path, detail)
+}
+
+/// The faults of requests that ask for it. As in kube-apiserver, the paths are those of an older
+/// form.
+fn asked(requests: Option<&Value>) -> Vec<FieldError> {
     let requests = requests.and_then(Value::as_array).into_iter().flatten();
     let asking = requests
         .enumerate()
-        .filter(|(_, request)| request.get("exactly").is_some_and(asks));
+        .filter(|(_, request)| request.get("exactly").is_some_and(has_access));
     asking
         .take(MAX_FAULTS)
-        .map(|(index, _)| {
-            let path = format!("spec.devices.requests[{index}].adminAccess");
-            FieldError::forbidden(path, detail.clone())
-        })
+        .map(|(index, _)| fault(format!("spec.devices.requests[{index}].adminAccess")))
         .collect()
+}
+
+/// The fault of the first device that was allocated with it.
+fn granted(claim: &Object) -> Option<FieldError> {
+    let results = claim.at(&["status", "allocation", "devices", "results"])?;
+    let place = results.as_array()?.iter().position(has_access)?;
+    let path = format!("status.allocation.devices.results[{place}].adminAccess");
+    Some(fault(path))
 }

@@ -1,8 +1,10 @@
 //! What kubectl does by patches that change lists: apply, edit, set, patch, taint, rollout; and
-//! scale. In each version that the tests have (API-163, API-164, API-170 to API-177, API-196).
+//! what it writes through subresources: scale, certificate. In each version that the tests have
+//! (API-163, API-164, API-170 to API-178, API-196).
 
 use serde_json::Value;
 
+use crate::every_kind::BODIES;
 use crate::harness::{Daemon, Kubectl};
 
 const DEPLOYMENT: &str = "\
@@ -147,6 +149,45 @@ async fn applies_at_the_server(kubectl: &Kubectl) {
     assert_eq!(shown(kubectl, IMAGES).await, "audit:1 till:4 log:1");
 }
 
+/// What the client applied is the server's from the first apply there on (API-196).
+async fn moves_to_the_server(kubectl: &Kubectl) {
+    let shelf = DEPLOYMENT.replace("name: till}\nspec", "name: shelf}\nspec");
+    kubectl.ok_with(&APPLY, &shelf).await;
+    assert_eq!(owners(kubectl).await, [client_side()]);
+    let server = ["apply", "--server-side", "-f", "-"];
+    let changed = shelf.replace("till:1", "till:4");
+    kubectl.ok_with(&server, &changed).await;
+    let after = owners(kubectl).await;
+    let server_side = ("kubectl".to_owned(), "Apply".to_owned());
+    assert!(after.contains(&server_side), "{after:?}");
+    // kubectl 1.20 leaves what it owned.
+    let is_old = kubectl.version == "1.20";
+    assert_eq!(after.contains(&client_side()), is_old, "{after:?}");
+    // So what is applied no more goes.
+    let one = changed.replace("      - {name: log, image: 'log:1'}\n", "");
+    kubectl.ok_with(&server, &one).await;
+    let output = format!("jsonpath={IMAGES}");
+    let get = ["get", "deployment", "shelf", "-o", &output];
+    let left = if is_old { "till:4 log:1" } else { "till:4" };
+    assert_eq!(kubectl.ok(&get).await, left);
+    kubectl.ok(&["delete", "deployment", "shelf"]).await;
+}
+
+/// The owner that kubectl gives what it applies by strategic merge patches.
+fn client_side() -> (String, String) {
+    ("kubectl-client-side-apply".to_owned(), "Update".to_owned())
+}
+
+/// The managers of the Deployment with their operations.
+async fn owners(kubectl: &Kubectl) -> Vec<(String, String)> {
+    let path = "/apis/apps/v1/namespaces/default/deployments/shelf";
+    let found: Value = serde_json::from_str(&kubectl.ok(&["get", "--raw", path]).await).unwrap();
+    let entries = found["metadata"]["managedFields"].as_array().unwrap();
+    let told = |entry: &Value, name: &str| entry[name].as_str().unwrap().to_owned();
+    let owner = |entry: &Value| (told(entry, "manager"), told(entry, "operation"));
+    entries.iter().map(owner).collect()
+}
+
 /// `kubectl scale` reads and writes Scales (API-223, API-309).
 async fn scales(kubectl: &Kubectl) {
     let other = DEPLOYMENT.replace("name: till", "name: drawer");
@@ -202,6 +243,64 @@ async fn scales(kubectl: &Kubectl) {
         .await;
 }
 
+const REQUESTS: &str = "\
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: NAME, labels: {desk: front}}
+spec:
+  signerName: example.com/signer
+  usages: [client auth]
+  request: REQUEST
+";
+
+/// `kubectl certificate approve` and `deny` write the approval of requests (API-178).
+async fn decides_on_certificates(kubectl: &Kubectl) {
+    let bodies: Value = serde_json::from_str(BODIES).unwrap();
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let request = bodies[path][0]["spec"]["request"].as_str().unwrap();
+    let named = |name| REQUESTS.replace("NAME", name).replace("REQUEST", request);
+    let requests = [named("welcome"), named("stranger")].join("---\n");
+    kubectl.ok_with(&["create", "-f", "-"], &requests).await;
+    let condition = async |name: &str| {
+        let output = "jsonpath={.status.conditions[*].type} {.status.conditions[*].status}";
+        kubectl.ok(&["get", "csr", name, "-o", output]).await
+    };
+    assert_eq!(condition("welcome").await, " ");
+
+    let decide = async |verb: &str, name: &str| {
+        let told = kubectl.ok(&["certificate", verb, name]).await;
+        let name = format!("certificatesigningrequest.certificates.k8s.io/{name}");
+        assert!(told.starts_with(&name), "{told}");
+        told
+    };
+    assert!(decide("approve", "welcome").await.ends_with(" approved\n"));
+    assert!(decide("deny", "stranger").await.ends_with(" denied\n"));
+    assert_eq!(condition("welcome").await, "Approved True");
+    assert_eq!(condition("stranger").await, "Denied True");
+    let shown = kubectl.ok(&["get", "csr", "--no-headers"]).await;
+    let ends = |name: &str, state: &str| {
+        let mut lines = shown.lines();
+        lines.any(|line| line.starts_with(name) && line.ends_with(state))
+    };
+    assert!(ends("welcome", "Approved"), "{shown}");
+    assert!(ends("stranger", "Denied"), "{shown}");
+    // A decision is final.
+    let refused = kubectl.fails(&["certificate", "deny", "welcome"]).await;
+    assert!(refused.contains("already Approved"), "{refused}");
+    assert_eq!(condition("welcome").await, "Approved True");
+    // The fields of the approval have an owner of their own.
+    let raw = kubectl
+        .ok(&["get", "--raw", &format!("{path}/welcome")])
+        .await;
+    let raw: Value = serde_json::from_str(&raw).unwrap();
+    let entries = raw["metadata"]["managedFields"].as_array().unwrap();
+    let is_approval = |entry: &&Value| entry["subresource"] == "approval";
+    let approvals: Vec<&Value> = entries.iter().filter(is_approval).collect();
+    assert_eq!(approvals.len(), 1, "{raw}");
+    let owned = &approvals[0]["fieldsV1"]["f:status"]["f:conditions"];
+    assert!(owned["k:{\"type\":\"Approved\"}"].is_object(), "{raw}");
+}
+
 async fn lists_are_patched(version: &'static str) {
     let daemon = Daemon::start().await;
     let Some(kubectl) = Kubectl::find(version, &daemon) else {
@@ -212,7 +311,9 @@ async fn lists_are_patched(version: &'static str) {
     changes_lists(&kubectl).await;
     marks_nodes(&kubectl).await;
     applies_at_the_server(&kubectl).await;
+    moves_to_the_server(&kubectl).await;
     scales(&kubectl).await;
+    decides_on_certificates(&kubectl).await;
 }
 
 #[tokio::test]

@@ -1,18 +1,20 @@
 //! Random writes of several field managers, of all built-in kinds and their status, and what
 //! kube-apiserver makes of them, managedFields included: applies, updates, JSON patches, merge
 //! patches and strategic merge patches (http.md 4). `tools/facts/managers.py` records them and
-//! says what the members of the steps mean.
+//! says what the members of the steps mean. The order of managedFields and the times in them are
+//! looked at here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Call, Client, Daemon, Protocol};
+use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Protocol};
 
 /// The plugins that filled nothing in when the answers were recorded, of those that run usually.
 const PLAIN: &str =
@@ -107,15 +109,25 @@ fn without_uid(value: &Value, uid: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// By what entries of managedFields are ordered (API-184). Those without a time are the oldest.
+fn order(entry: &Value) -> (String, Timestamp, [String; 3]) {
+    let names = ["manager", "apiVersion", "subresource"].map(|name| text(entry, name).to_owned());
+    let time = text(entry, "time").parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    (text(entry, "operation").to_owned(), time, names)
+}
+
 /// What is compared of an object, in the form in which the others were recorded: the entries of
-/// managedFields are members, named by what tells them apart. Of times, only that there is one.
+/// managedFields are members, named by what tells them apart, as their order depends on the time.
+/// Of times, only that there is one.
 fn compared(mut found: Value, is_watched: bool) -> Value {
     let uid = text(&found["metadata"], "uid").to_owned();
     let metadata = found["metadata"].as_object_mut().unwrap();
     metadata.remove("resourceVersion");
     let mut entries = Map::new();
     let list = metadata.remove("managedFields").unwrap_or_default();
-    for mut entry in list.as_array().cloned().unwrap_or_default() {
+    let list = list.as_array().cloned().unwrap_or_default();
+    assert!(list.is_sorted_by_key(order), "API-184: {list:#?}");
+    for mut entry in list {
         if is_watched && entry["subresource"] == "status" {
             continue;
         }
@@ -252,7 +264,16 @@ impl Play<'_> {
                 let version = &found["metadata"]["resourceVersion"];
                 let before = self.last.as_ref();
                 let before = before.map(|last| &last["metadata"]["resourceVersion"]);
-                answer["moved"] = (before != Some(version)).into();
+                let is_moved = before != Some(version);
+                if let Some(last) = self.last.as_ref().filter(|_| !is_moved) {
+                    let entries = |object: &Value| object["metadata"]["managedFields"].clone();
+                    assert_eq!(
+                        entries(last),
+                        entries(&found),
+                        "API-191: nothing was written"
+                    );
+                }
+                answer["moved"] = is_moved.into();
             }
             self.last = Some(found);
         }
@@ -410,4 +431,72 @@ async fn writes_of_several_managers_are_answered_as_by_kube_apiserver() {
         closed.is_empty(),
         "gaps that are none any more: {closed:#?}"
     );
+}
+
+/// The times of entries by their managers.
+fn times(object: &Value) -> BTreeMap<&str, Option<Timestamp>> {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let time = |entry: &Value| entry["time"].as_str().map(|time| time.parse().unwrap());
+    let told = |entry| (text(entry, "manager"), time(entry));
+    entries.iter().map(told).collect()
+}
+
+/// Waits until the second in which something was written is over.
+async fn next_second() {
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+}
+
+/// API-175, API-185, API-191: what changes nothing keeps all times and the version, and what
+/// changes something gives a time to the manager that did it.
+#[tokio::test]
+async fn times_are_kept_where_nothing_changes() {
+    let daemon = Daemon::start().await;
+    let client = daemon.target().client_over(Protocol::Http2);
+    let at = |manager: &str| format!("{CONFIGMAPS}/a?fieldManager={manager}");
+    let apply = async |manager: &str, data: Value| {
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": data,
+        });
+        let call = Call::new("PATCH", &at(manager));
+        let call = call.body("application/apply-patch+yaml", body.to_string());
+        client.call(call).await.expect(200)
+    };
+    let patch = async |manager: &str, data: Value| {
+        let call = Call::merge_patch(&at(manager), &json!({ "data": data }));
+        client.call(call).await.expect(200)
+    };
+    let first = json!({ "metadata": { "name": "a" }, "data": { "a": "1", "b": "1" } });
+    let created = Call::post(&format!("{CONFIGMAPS}?fieldManager=creator"), &first);
+    client.call(created).await.expect(201);
+    let applied = apply("applier", json!({ "c": "1" })).await;
+    next_second().await;
+
+    assert_eq!(apply("applier", json!({ "c": "1" })).await, applied);
+    assert_eq!(patch("creator", json!({ "a": "1" })).await, applied);
+    assert_eq!(patch("other", json!({ "b": "1", "c": "1" })).await, applied);
+    let put = Call::put(&at("other"), &applied);
+    assert_eq!(client.call(put).await.expect(200), applied);
+
+    // Who applies what is there shares it, and has no time.
+    let shared = apply("sharer", json!({ "a": "1" })).await;
+    let mut expected = times(&applied);
+    expected.insert("sharer", None);
+    assert_eq!(times(&shared), expected);
+
+    let changed = apply("applier", json!({ "c": "2" })).await;
+    let now = times(&changed)["applier"];
+    assert!(now > expected["applier"], "{now:?}");
+    expected.insert("applier", now);
+    assert_eq!(times(&changed), expected);
+    next_second().await;
+
+    // Who loses a field to another one keeps its time.
+    let taken = patch("taker", json!({ "b": "2" })).await;
+    let now = times(&taken)["taker"];
+    assert!(now > expected["applier"], "{now:?}");
+    expected.insert("taker", now);
+    assert_eq!(times(&taken), expected);
+    let entries = taken["metadata"]["managedFields"].as_array().unwrap();
+    let managers: Vec<&str> = entries.iter().map(|entry| text(entry, "manager")).collect();
+    assert_eq!(managers, ["sharer", "applier", "creator", "taker"]);
 }

@@ -436,4 +436,25 @@ async fn only_namespaces_with_a_label_have_claims_with_admin_access() {
         refused["details"]["causes"][0]["field"],
         "spec.devices.requests[0].adminAccess"
     );
+
+    // Nor may the status of a claim give it.
+    let mut plain = claim.clone();
+    plain["spec"]["devices"]["requests"][0]["exactly"] = json!({"deviceClassName": "c"});
+    let result = json!({
+        "request": "a", "driver": "d.example.com", "pool": "p", "device": "x", "adminAccess": true,
+    });
+    let status = json!({"status": {"allocation": {"devices": {"results": [result]}}}});
+    plain["metadata"]["name"] = json!("b");
+    for (namespace, code) in [("privileged", 200), ("ordinary", 422)] {
+        let path = path(namespace);
+        client.call(Call::post(&path, &plain)).await.expect(201);
+        let patch = Call::merge_patch(&format!("{path}/b/status"), &status);
+        let answer = client.call(patch).await.expect(code);
+        let field = &answer["details"]["causes"][0]["field"];
+        let expected = match code {
+            200 => json!(null),
+            _ => json!("status.allocation.devices.results[0].adminAccess"),
+        };
+        assert_eq!(*field, expected);
+    }
 }

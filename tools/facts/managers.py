@@ -459,13 +459,20 @@ def without_now(value):
     return value
 
 
+def order(entry):
+    """By what entries of managedFields are ordered."""
+    return [entry.get(name, "") for name in ("operation", "time", "manager", "apiVersion", "subresource")]
+
+
 def compared(found, watched):
     found = copy.deepcopy(found)
     metadata = found["metadata"]
     uid = metadata.get("uid", "")
     metadata.pop("resourceVersion", None)
-    entries = {}
-    for entry in metadata.pop("managedFields", None) or []:
+    entries, listed = {}, metadata.pop("managedFields", None) or []
+    if listed != sorted(listed, key=order):
+        raise SystemExit(f"an order that API-184 doesn't have: {listed}")
+    for entry in listed:
         if watched and entry.get("subresource") == "status":
             continue
         if "time" in entry:

@@ -3,6 +3,9 @@
 
 The bodies come from the types (kinds/src/types), the paths (kinds/recorded/discovery.json) and, for each path, a
 minimal and a fuller valid body (sweep_bodies.json beside this file). They are tried without effect (dryRun=All).
+Those of full_bodies.json, the cases "full", have together nearly every field. Where one has "before", that object is
+created, and the body replaces it, or what "to" names of it, without effect. manifests.json has objects as people write
+them, the cases "manifest".
 The result is tests/fixtures/sweep.json.gz: a case a line, with a path, a body (or "text" where the order or a
 second member matters), what is tried ("case") at which field, and the answer. tests/blackbox/sweep/creates.rs compares
 with it.
@@ -59,6 +62,9 @@ class Types:
             for line in file.read_text().splitlines():
                 words = line.split()
                 if not words:
+                    continue
+                if words[0] == "kinds":
+                    # Versions that are not served.
                     continue
                 if words[0] == "package":
                     package, version = words[1], words[2] if len(words) > 2 else ""
@@ -312,32 +318,63 @@ def answer_of(code, found, mark="UID"):
     return {"code": code, "object": json.loads(text.replace(uid, mark) if uid else text)}
 
 
+class Connection:
+    def __init__(self, server, token):
+        url = urllib.parse.urlsplit(server)
+        self.connection = http.client.HTTPSConnection(url.hostname, url.port, context=ssl._create_unverified_context())
+        self.headers = {"Authorization": "Bearer " + token}
+
+    def ask(self, method, path, body=None, media="application/json"):
+        text = body if body is None or isinstance(body, str) else json.dumps(body)
+        self.connection.request(method, path, text, {**self.headers, "Content-Type": media})
+        answer = self.connection.getresponse()
+        code, body = answer.status, answer.read()
+        try:
+            return code, json.loads(body)
+        except ValueError:
+            return code, {"message": body.decode(errors="replace")}
+
+    def replace(self, case):
+        """The answer to a body that replaces another one, which is there only meanwhile."""
+        at, before = case["at"], case["before"]
+        made, found = self.ask("POST", at.rsplit("/", 1)[0], before)
+        # Some are always there.
+        if made not in (201, 409):
+            raise SystemExit(f"{at} is not created: {found.get('message')}")
+        for _ in range(9):
+            version = self.ask("GET", at)[1]["metadata"]["resourceVersion"]
+            code, found = self.ask("PUT", case["path"], merge(case["body"], {"metadata": {"resourceVersion": version}}))
+            if code != 409:
+                # No controller has written in between.
+                break
+        if made == 201:
+            self.ask("PATCH", at, {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+            if before["kind"] == "Namespace":
+                self.ask("PUT", at + "/finalize", {**before, "spec": {"finalizers": []}})
+            self.ask("DELETE", at, {"gracePeriodSeconds": 0})
+        return code, found
+
+
 def record(cases, server, token):
-    url = urllib.parse.urlsplit(server)
     todo = iter(cases)
     lock = threading.Lock()
 
     def work():
-        connection = http.client.HTTPSConnection(url.hostname, url.port, context=ssl._create_unverified_context())
+        connection = Connection(server, token)
         while True:
             with lock:
                 case = next(todo, None)
             if case is None:
                 return
-            text = case["text"] if "text" in case else json.dumps(case["body"])
-            headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
             try:
-                connection.request("POST", case["path"], text, headers)
-                answer = connection.getresponse()
+                if "before" in case:
+                    code, found = connection.replace(case)
+                else:
+                    code, found = connection.ask("POST", case["path"], case.get("text", case.get("body")))
             except (http.client.HTTPException, OSError):
                 # It panics over some bodies (definitions without a schema), which closes the connection.
-                connection.close()
+                connection.connection.close()
                 continue
-            code, body = answer.status, answer.read()
-            try:
-                found = json.loads(body)
-            except ValueError:
-                found = {"message": body.decode(errors="replace")}
             # What makes it fail is no behaviour.
             if code < 500:
                 case["answer"] = answer_of(code, found)
@@ -359,8 +396,23 @@ def rows():
         yield {"path": path, "apiVersion": api_version, "kind": found["kind"], "name": f"{found['plural']}.{version}" + (f".{group}" if group else ""), "minimal": minimal, "full": full}
 
 
+def written_cases():
+    """The bodies that have nearly every field together, and those of manifests."""
+    names = {row["path"]: row["name"] for row in rows()}
+    options = "?dryRun=All&fieldValidation=Strict"
+    for one in [one for file in ("full_bodies", "manifests") for one in json.loads((ROOT / f"tools/facts/{file}.json").read_text())]:
+        path, to = one["path"], one.get("to", "")
+        case = {"kind": names[path], "case": "full", "field": to, "path": path + options}
+        if "manifest" in one:
+            case.update(case="manifest", field=one["manifest"])
+        if "before" in one:
+            at = f"{path}/{one['before']['metadata']['name']}"
+            case.update(at=at, path=at + to + options, before=one["before"])
+        yield {**case, "body": one["body"]}
+
+
 def case_key(case):
-    return json.dumps([case["path"], case.get("text"), case.get("body")])
+    return json.dumps([case["path"], case.get("text"), case.get("body")], sort_keys=True)
 
 
 def recorded():
@@ -379,7 +431,7 @@ def main():
     for row in sorted(rows(), key=lambda row: row["kind"] != "PodTemplate"):
         sweep.row(row)
     seen, cases = set(), []
-    for case in sweep.cases:
+    for case in [*sweep.cases, *written_cases()]:
         key = case_key(case)
         if key not in seen:
             seen.add(key)

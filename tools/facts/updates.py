@@ -4,6 +4,8 @@
 Of each kind one object is created from the fuller body of sweep_bodies.json, and its status is written. Then each part
 of it is changed, removed and given a wrong value, in turn by updates, by patches of each type and by server-side
 apply, without effect (dryRun=All). Its status endpoint is treated in the same way.
+Controllers of kube-apiserver write the status of some kinds meanwhile. It is left out but for updates of the status,
+whose bodies say "{version}" for the version that the object then has.
 The result is tests/fixtures/updates.json.gz, a line for each request: a line with a "setup" is played for its effect,
 before the cases of its kind. Objects, as answers and as bodies of updates, are written as "changes" of the object that
 the last setup answered: pairs of a JSON pointer and a value, or a pointer alone where the part is not there.
@@ -27,18 +29,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import sweep  # noqa: E402
 
 FIXTURE = sweep.ROOT / "tests/fixtures/updates.json.gz"
-# Other parts of a kube-apiserver write into these while they exist.
-WRITTEN_BY_OTHERS = {"CustomResourceDefinition", "APIService", "FlowSchema", "PriorityLevelConfiguration"}
+# Other parts of a kube-apiserver write the status of these while they exist.
+WATCHED = {"CustomResourceDefinition", "APIService", "FlowSchema", "PriorityLevelConfiguration"}
 # What one kind tries of a pod's template, no other does again.
 TEMPLATE = ("PodTemplate", "Pod")
 OF_SERVER = {"uid", "creationTimestamp", "managedFields", "resourceVersion", "generation"}
 WRONG = {"str": [7, {}, True], "int": ["x", {}, 1.5], "float": ["x"], "bool": ["x", 1], "list": ["x", {}], "dict": ["x", []], "NoneType": []}
+# Definitions are established in time, and then immutable in part.
+ESTABLISHED = {"conditions": [{"type": kind, "status": "True", "reason": "R", "message": "m"} for kind in ("NamesAccepted", "Established")], "storedVersions": ["v1"]}
 # What stands for the identifier of the object.
 MARK = "{uid}"
+# What stands for the version that the object has when a body is sent.
+VERSION_MARK = "{version}"
 # What a server would choose otherwise.
 CHOSEN = {"Service": {"spec": {"clusterIP": "10.0.0.245"}}}
 # What stands for times of the day of the recording.
 NOW = "2026-01-03T00:00:00Z"
+# A whole object within a message.
+OBJECT = re.compile(r'Invalid value: "\{\\"apiVersion.*\}": ', re.DOTALL)
 # How many characters of a text are kept.
 LONG = 300
 JSON, MERGE, STRATEGIC = "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"
@@ -111,6 +119,19 @@ def changes(base, value, path=()):
         yield [pointer(path), value]
 
 
+def unwatched(answer, keeps_status):
+    """An answer without what controllers write."""
+    for place in (answer, *answer.get("causes", ())):
+        if "message" in place:
+            place["message"] = OBJECT.sub("Invalid value: ...: ", place["message"])
+    found = answer.get("object", {})
+    if not keeps_status:
+        found.pop("status", None)
+    metadata = found.get("metadata", {})
+    if "managedFields" in metadata:
+        metadata["managedFields"] = [entry for entry in metadata["managedFields"] if entry.get("subresource") != "status"]
+
+
 class Updates:
     def __init__(self, client, whole):
         self.client, self.whole = client, whole
@@ -133,10 +154,26 @@ class Updates:
                 place["message"] = f"{text[:LONG]} {hashlib.sha256(text.encode()).hexdigest()}"
         return answer
 
+    def answer(self, method, path, content, body):
+        """The answer to a body in which the version of the object is filled in."""
+        if VERSION_MARK not in json.dumps(body):
+            return self.client.call(method, path, content, body)
+        at = path.split("?")[0].removesuffix("/status")
+        for _ in range(9):
+            version = self.client.get(at)["metadata"]["resourceVersion"]
+            sent = json.loads(json.dumps(body).replace(VERSION_MARK, version))
+            answer = self.client.call(method, path, content, sent)
+            if not answer or answer["code"] != 409 or "has been modified" not in answer["message"]:
+                # No controller has written in between.
+                break
+        return answer
+
     def play(self, kind, method, path, content, body, **said):
-        answer = self.client.call(method, path, content, body)
+        answer = self.answer(method, path, content, body)
         if answer is None:
             return None
+        if self.is_watched:
+            unwatched(answer, method == "PUT" and "/status?" in path)
         self.uid = self.uid or answer.pop("uid", "")
         answer.pop("uid", None)
         answer, sent = self.named(answer), self.named(body)
@@ -185,7 +222,7 @@ class Updates:
             if path[0] in ("apiVersion", "kind") or sub and path[0] == "metadata" and len(path) > 1:
                 continue
             self.turn += 1
-            forms = [JSON, MERGE, STRATEGIC, PUT, APPLY]
+            forms = [PUT] if sub and self.is_watched else [JSON, MERGE, STRATEGIC, PUT, APPLY]
             wrong = WRONG[type(value).__name__]
             tried = [("different", different(value)), ("removed", None), ("wrong type", wrong[self.turn % len(wrong)] if wrong else None)]
             for number, (case, other) in enumerate(tried):
@@ -196,8 +233,7 @@ class Updates:
                 self.play(row["name"], method, target, content, body, case=case, field=sub + sweep.written(list(path)))
 
     def row(self, row):
-        if row["kind"] in WRITTEN_BY_OTHERS:
-            return
+        self.is_watched = row["kind"] in WATCHED
         full, name = sweep.merge(row["full"], CHOSEN.get(row["kind"], {})), row["full"]["metadata"]["name"]
         self.uid = ""
         one = f"{row['path']}/{name}"
@@ -208,13 +244,19 @@ class Updates:
         self.client.ask("DELETE", one, "application/json", {"gracePeriodSeconds": 0})
         answer = self.play(row["name"], "POST", row["path"] + "?fieldManager=first", "application/json", full, setup="create")
         if answer["code"] != 201:
-            print(row["name"], "is not created:", answer)
-            return
-        if row["has_status"] and row["full"].get("status"):
+            raise SystemExit(f"{row['name']} is not created: {answer}")
+        if not self.is_watched and row["has_status"] and row["full"].get("status"):
             self.play(row["name"], "PATCH", one + "/status?fieldManager=status", MERGE, {"status": row["full"]["status"]}, setup="status")
+        if row["kind"] == "CustomResourceDefinition":
+            self.play(row["name"], "PATCH", one + "/status", MERGE, {"status": ESTABLISHED}, setup="status")
         whole = self.client.get(one)
         whole["metadata"] = {name: value for name, value in whole["metadata"].items() if name not in OF_SERVER}
+        if self.is_watched:
+            whole.pop("status", None)
+            whole["metadata"]["resourceVersion"] = VERSION_MARK
         self.try_parts(row, whole)
+        if self.is_watched:
+            whole["status"] = statuses()[row["kind"]]
         if row["has_status"] and "status" in whole:
             self.try_parts(row, {name: whole[name] for name in ("apiVersion", "kind", "metadata", "status")}, "/status")
             for part in ("spec", "metadata"):
@@ -268,6 +310,12 @@ class Client:
         return answer
 
 
+def statuses():
+    """The statuses of full_bodies.json by the kind."""
+    bodies = json.loads((sweep.ROOT / "tools/facts/full_bodies.json").read_text())
+    return {one["body"]["kind"]: one["body"]["status"] for one in bodies if one.get("to") == "/status"}
+
+
 def without_time(entry):
     return {name: value for name, value in entry.items() if name != "time"}
 
@@ -276,16 +324,21 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--server", required=True)
     arguments.add_argument("--token", required=True)
-    arguments.add_argument("--kind", help="this kind alone, to look at")
+    arguments.add_argument("--kind", action="append", help="record this kind alone, and keep the answers to the others")
     arguments.add_argument("--whole", action="store_true", help="keep long texts whole, to look at")
     given = arguments.parse_args()
     updates = Updates(Client(given.server, given.token), given.whole)
-    statuses = {(found["group"], found["version"], found["plural"]) for found in json.loads((sweep.ROOT / "kinds/recorded/discovery.json").read_text()) if "status" in found["subresources"]}
+    statuses_served = {(found["group"], found["version"], found["plural"]) for found in json.loads((sweep.ROOT / "kinds/recorded/discovery.json").read_text()) if "status" in found["subresources"]}
+    kept = {}
+    for line in map(json.loads, gzip.decompress(FIXTURE.read_bytes()).splitlines() if given.kind else ()):
+        kept.setdefault(line["kind"], []).append(line)
     for row in sweep.rows():
-        if given.kind in (None, row["kind"]):
-            plural, version, *group = row["name"].split(".", 2)
-            row["has_status"] = ("".join(group), version, plural) in statuses
-            updates.row(row)
+        if given.kind and row["kind"] not in given.kind:
+            updates.lines += kept.get(row["name"], ())
+            continue
+        plural, version, *group = row["name"].split(".", 2)
+        row["has_status"] = ("".join(group), version, plural) in statuses_served
+        updates.row(row)
     lines = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in updates.lines)
     FIXTURE.write_bytes(gzip.compress(lines.encode(), 9, mtime=0))
     print(len(updates.lines), "requests,", FIXTURE.stat().st_size, "bytes")

@@ -212,6 +212,11 @@ pub fn prepare_daemonset_update(object: &mut Object, stored: &Object) {
     set_template_generation(object, counted);
 }
 
+/// Keeps the count of a DaemonSet's templates when its status is written.
+pub fn prepare_daemonset_status(object: &mut Object, stored: &Object) {
+    set_template_generation(object, template_generation(stored));
+}
+
 fn template_generation(object: &Object) -> i64 {
     let text = object.text(&["metadata", "annotations", TEMPLATE_GENERATION]);
     text.parse().unwrap_or_default()

@@ -1,6 +1,6 @@
 //! `apiextensions.k8s.io/v1`.
 
-use super::{cluster, generation, names, rules, with_status};
+use super::{cluster, fill_in_whole, generation, names, rules, status, with_status};
 use crate::columns::apiextensions as columns;
 use crate::special::customresourcedefinitions as definitions;
 use api::resource::{CreateStrategy, NameRule, ResourceDefinition, UpdateCheck, UpdateStrategy};
@@ -12,11 +12,14 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         "apiextensions.k8s.io",
         "customresourcedefinitions",
     ));
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(fill_in_whole);
     rules::applied(ResourceDefinition {
         create: CreateStrategy {
             prepare: Some(definitions::prepare_create),
             ..row.create
         },
+        subresources: vec![status],
         update: UpdateStrategy {
             prepare: Some(definitions::prepare_update),
             ..row.update

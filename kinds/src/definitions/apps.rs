@@ -2,7 +2,7 @@
 
 use super::{generation, names, rules, status, typed, with_scale, with_status};
 use crate::columns::apps as columns;
-use crate::defaults::workloads::unreadable_daemonset;
+use crate::defaults::workloads::{prepare_daemonset_status, unreadable_daemonset};
 use crate::validation::selectors::requirements_of_spec;
 use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
@@ -26,8 +26,11 @@ pub fn controllerrevisions() -> ResourceDefinition {
 
 /// DaemonSets.
 pub fn daemonsets() -> ResourceDefinition {
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(prepare_daemonset_status);
     rules::applied(ResourceDefinition {
         short_names: names(&["ds"]),
+        subresources: vec![status],
         columns: columns::daemonsets(),
         unreadable: Some(unreadable_daemonset),
         ..workload("apps.v1.DaemonSet", "daemonsets")

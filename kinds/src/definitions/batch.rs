@@ -1,6 +1,6 @@
 //! `batch/v1`.
 
-use super::{checking, generation, names, rules, status, typed, with_status};
+use super::{checking, fill_in_whole, generation, names, rules, status, typed, with_status};
 use crate::columns::batch as columns;
 use api::resource::{DefaultPropagation, ResourceDefinition, SelectableField, UpdateCheck};
 
@@ -26,6 +26,8 @@ pub fn cronjobs() -> ResourceDefinition {
 
 /// Jobs.
 pub fn jobs() -> ResourceDefinition {
+    let mut status = status(&["spec"]);
+    status.update.prepare = Some(fill_in_whole);
     rules::applied(ResourceDefinition {
         update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         propagation: DefaultPropagation::Orphan,
@@ -33,6 +35,7 @@ pub fn jobs() -> ResourceDefinition {
             "status.successful",
             "status.succeeded",
         )],
+        subresources: vec![status],
         columns: columns::jobs(),
         ..workload("batch.v1.Job", "jobs")
     })

@@ -192,6 +192,10 @@ fn status(keeps: &[&str]) -> Subresource {
     part("status", &[Verb::Get, Verb::Patch, Verb::Update], update)
 }
 
+/// Prepares nothing. What a status endpoint keeps of the stored object is filled in together with
+/// the rest then, as when it is read from storage.
+fn fill_in_whole(_: &mut Object, _: &Object) {}
+
 /// Adds a status to a resource. Only `/status` writes the status, and it keeps `spec` as stored.
 fn with_status(row: ResourceDefinition) -> ResourceDefinition {
     let mut row = ResourceDefinition {

@@ -175,6 +175,8 @@ scenarios! {
     admission_nodes "admission-nodes",
     admission_quota "admission-quota",
     apply "apply",
+    apply_subresources "apply-subresources",
+    approval "approval",
     binding "binding",
     bodies "bodies",
     create "create",

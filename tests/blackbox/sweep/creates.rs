@@ -16,12 +16,26 @@ const CASES: &[u8] = include_bytes!("../../fixtures/sweep.json.gz");
 const GAPS: &str = include_str!("../../fixtures/sweep-gaps.txt");
 
 async fn answer(client: &Client, case: &Value) -> Answer {
+    if case.get("before").is_some() {
+        return replaced(client, case).await;
+    }
     let body = match case.get("text").and_then(Value::as_str) {
         Some(text) => text.to_owned(),
         None => case["body"].to_string(),
     };
     let call = Call::new("POST", text(case, "path")).body("application/json", body);
     client.call(call).await
+}
+
+/// The answer to a body that replaces an object of the same name, or a part of it.
+async fn replaced(client: &Client, case: &Value) -> Answer {
+    let at = text(case, "at");
+    let (collection, _) = at.rsplit_once('/').unwrap();
+    let made = client.call(Call::post(collection, &case["before"])).await;
+    let made = made.expect(201);
+    let mut body = case["body"].clone();
+    body["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
+    client.call(Call::put(text(case, "path"), &body)).await
 }
 
 async fn compare(client: &Client, case: &Value) -> Option<Difference> {

@@ -6,7 +6,7 @@ pub mod resources;
 mod volumes;
 
 use api::object::Object;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Members, items, member, member_or_new, set_default};
 use containers::{container, host_ports};
@@ -88,6 +88,22 @@ fn mirror_service_account(members: &mut Members) {
     }
 }
 
+/// The address of a pod is the first of its addresses. Where both are given, the single one counts.
+fn mirror_address(members: &mut Members) {
+    let is_text = |value: &&Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let first = items(members, "podIPs").next();
+    let first = first.map(|first| first.get("ip").cloned().unwrap_or_default());
+    match (members.get("podIP").filter(is_text).cloned(), first) {
+        (Some(address), first) if first.as_ref() != Some(&address) => {
+            members.insert("podIPs".to_owned(), json!([{ "ip": address }]));
+        }
+        (None, Some(Value::String(address))) => {
+            members.insert("podIP".to_owned(), address.into());
+        }
+        _ => {}
+    }
+}
+
 fn drop_init_container_annotations(members: &mut Members) {
     let Some(metadata) = member(members, "metadata") else {
         return;
@@ -103,6 +119,7 @@ fn drop_init_container_annotations(members: &mut Members) {
 }
 
 fn pod_status(members: &mut Members) {
+    mirror_address(members);
     let lists = [
         "initContainerStatuses",
         "containerStatuses",
@@ -122,6 +139,39 @@ fn pod_status(members: &mut Members) {
 mod tests {
     use super::*;
     use crate::recorded::{self, Functions};
+
+    #[test]
+    fn the_address_of_a_pod_is_the_first_of_its_addresses() {
+        let list = |addresses: &[&str]| -> Value {
+            addresses.iter().map(|ip| json!({ "ip": ip })).collect()
+        };
+        for (given, filled_in) in [
+            (
+                json!({ "podIP": "a" }),
+                json!({ "podIP": "a", "podIPs": list(&["a"]) }),
+            ),
+            (
+                json!({ "podIPs": list(&["a", "b"]) }),
+                json!({ "podIP": "a", "podIPs": list(&["a", "b"]) }),
+            ),
+            (
+                json!({ "podIP": "b", "podIPs": list(&["a", "b"]) }),
+                json!({ "podIP": "b", "podIPs": list(&["b"]) }),
+            ),
+            (
+                json!({ "podIP": "a", "podIPs": list(&["a", "b"]) }),
+                json!({ "podIP": "a", "podIPs": list(&["a", "b"]) }),
+            ),
+            (
+                json!({ "podIP": "", "podIPs": [] }),
+                json!({ "podIP": "", "podIPs": [] }),
+            ),
+        ] {
+            let mut status = given.as_object().expect("an object").clone();
+            pod_status(&mut status);
+            assert_eq!(Value::Object(status), filled_in);
+        }
+    }
 
     fn pod_template(object: &mut Object) {
         let template = member(&mut object.0, "template");

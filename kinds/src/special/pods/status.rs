@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use api::object::{Object, put};
+use api::object::{Object, put, remove};
 
 /// What a writer of the status leaves out stays: the quality of service, and the generations that
 /// the status and its conditions are about.
@@ -14,6 +14,7 @@ pub fn prepare_status(object: &mut Object, stored: &Object) {
             put(object, &path, known.clone());
         }
     }
+    drop_of_features(object, stored);
     let mut known: Vec<&Value> = conditions(stored).iter().collect();
     let mut own = conditions(object).to_vec();
     for condition in own.iter_mut().filter_map(Value::as_object_mut) {
@@ -31,6 +32,49 @@ pub fn prepare_status(object: &mut Object, stored: &Object) {
     }
     if !own.is_empty() {
         put(object, &["status", "conditions"], own.into());
+    }
+}
+
+/// The lists of what is told of containers.
+const CONTAINERS: [&str; 3] = [
+    "containerStatuses",
+    "initContainerStatuses",
+    "ephemeralContainerStatuses",
+];
+
+/// Drops what belongs to features that are off: digests of the images of volumes, and devices that
+/// give what nodes have. It stays if it is there already.
+fn drop_of_features(object: &mut Object, stored: &Object) {
+    const DEVICES: [&str; 2] = ["status", "nodeAllocatableResourceClaimStatuses"];
+    if stored.at(&DEVICES).is_none() {
+        remove(object, &DEVICES);
+    }
+    let known = stored.at(&["status"]);
+    let known = CONTAINERS
+        .iter()
+        .filter_map(|list| known?.get(list)?.as_array());
+    let known = known
+        .flatten()
+        .filter_map(|one| one.get("volumeMounts")?.as_array());
+    if known
+        .flatten()
+        .any(|mount| mount.get("volumeStatus").is_some())
+    {
+        return;
+    }
+    let Some(status) = object.0.get_mut("status") else {
+        return;
+    };
+    for list in CONTAINERS {
+        let containers = status.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounts = container.get_mut("volumeMounts");
+            let mounts = mounts.and_then(Value::as_array_mut);
+            let mounts = mounts.into_iter().flatten();
+            for mount in mounts.filter_map(Value::as_object_mut) {
+                mount.remove("volumeStatus");
+            }
+        }
     }
 }
 

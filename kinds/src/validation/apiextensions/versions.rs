@@ -328,14 +328,13 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, faults: &mut Faults
         }
     }
     let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
-    let Some(current) = versions.list().iter().rfind(is_stored).map(name) else {
-        return;
-    };
-    if !stored
-        .list()
-        .iter()
-        .any(|known| known.as_str() == Some(&current))
-    {
-        faults.push(stored.invalid(format!("must have the storage version {current}")));
+    let mut unseen: Vec<&Value> = stored.list().iter().collect();
+    for version in versions.list() {
+        let name = name(version);
+        if is_stored(&version) && !unseen.iter().any(|known| **known == name.as_str()) {
+            faults.push(stored.invalid(format!("must have the storage version {name}")));
+        }
+        // One that comes twice is known once.
+        unseen.retain(|known| **known != name.as_str());
     }
 }
