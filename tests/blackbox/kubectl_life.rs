@@ -404,8 +404,8 @@ fn from(version: &str) -> &'static str {
     }
 }
 
-/// The least bodies of all kinds that have namespaces, by their paths in this one. Quotas and limits
-/// come last, because they would refuse what comes behind them.
+/// The least bodies of all kinds that have namespaces, by their paths in this one. Quotas and
+/// limits come last, because they would refuse what comes behind them.
 fn namespaced(namespace: &str) -> [Vec<(String, Value)>; 2] {
     let bodies: Value = serde_json::from_str(BODIES).unwrap();
     let bodies = bodies.as_object().unwrap().iter();

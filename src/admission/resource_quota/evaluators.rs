@@ -350,7 +350,8 @@ fn of_claim(claim: &Object) -> Quantities {
 }
 
 /// The devices of each class that a claim can get at most. Of several alternatives it gets one.
-/// Devices that containers can ask for as resources count as such, too, unless their pod is charged.
+/// Devices that containers can ask for as resources count as such, too, unless their pod is
+/// charged.
 fn of_device_claim(claim: &Object, devices: &Devices) -> Quantities {
     let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
     for request in claim.items(&["spec", "devices", "requests"]) {

@@ -78,9 +78,8 @@ async fn repair(fixture: &Fixture, before: &Repaired) -> Repaired {
 
 /// Takes a port that no Service has.
 async fn leak_port(fixture: &Fixture, port: u16) {
-    let taking = allocators(fixture)
-        .ports
-        .take(&[Some(port)], false, &|_, _| None);
+    let wanted = [Some(port)];
+    let taking = allocators(fixture).ports.take(&wanted, false, &|_, _| None);
     assert_eq!(taking.await.expect("it is free"), [port]);
 }
 
