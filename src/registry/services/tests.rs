@@ -118,7 +118,8 @@ fn address(text: &str) -> IpAddr {
 async fn what_a_service_lost_is_taken_for_it_again_api_228() {
     let (fixture, has, port) = with_service().await;
     delete(&fixture, ADDRESSES, None, &has.to_string()).await;
-    let giving_back = allocators(&fixture).ports.give_back(&[port]);
+    let held = [port];
+    let giving_back = allocators(&fixture).ports.give_back(&held);
     giving_back.await.expect("given back");
     assert!(taken(&fixture).await.is_empty() && taken_ports(&fixture).await.is_empty());
 
@@ -258,14 +259,16 @@ async fn a_port_that_changes_hands_beside_a_repair_is_left_alone_api_228() {
     let before = ports.taken().await.expect("read");
     ports.give_back(&[KEPT]).await.expect("given back");
     leak_port(&fixture, KEPT).await;
-    let repairing = ports.repair(&before, &HashSet::from([port]), &suspects);
+    let held = HashSet::from([port]);
+    let repairing = ports.repair(&before, &held, &suspects);
     assert_eq!(repairing.await.expect("repaired"), (suspects, Vec::new()));
     assert!(taken_ports(&fixture).await.contains(&KEPT));
 
     // The Service that had a port goes.
     let before = ports.taken().await.expect("read");
     delete(&fixture, "services", Some("d"), "a").await;
-    let repairing = ports.repair(&before, &HashSet::from([port]), &HashSet::new());
+    let nobody = HashSet::new();
+    let repairing = ports.repair(&before, &held, &nobody);
     assert_eq!(repairing.await.expect("repaired").1, [0_u16; 0]);
     assert!(!taken_ports(&fixture).await.contains(&port));
 }

@@ -196,7 +196,8 @@ async fn an_update_keeps_what_the_server_has_set() {
     let body = |metadata: &str| format!(r#"{{"metadata":{{"name":"a"{metadata}}},{spec}}}"#);
     let made = fixture.create("pods", Some("d"), &body("")).await;
     made.expect("created");
-    let deleted = fixture.delete("pods", Some("d"), "a", &DeleteOptions::default());
+    let options = DeleteOptions::default();
+    let deleted = fixture.delete("pods", Some("d"), "a", &options);
     deleted.await.expect("it ends gracefully");
     let before = fixture.get("pods", Some("d"), "a").await.expect("there");
     assert!(before.is_being_deleted());
