@@ -5,6 +5,8 @@
 mod checks;
 mod seeds;
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -32,6 +34,17 @@ const TARGETS: &[Target] = &[
         seeds::delete_options,
     ),
 ];
+
+/// How long one input may take. Most take less than a millisecond; what would take a square of its
+/// length, or more, takes longer than this.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a check takes, or `None` if it panics.
+fn taken(check: fn(&[u8]), input: &[u8]) -> Option<Duration> {
+    let begun = Instant::now();
+    let checked = std::panic::catch_unwind(|| check(input));
+    checked.ok().map(|()| begun.elapsed())
+}
 
 /// A small change of an input.
 #[derive(Clone, Debug)]
@@ -116,7 +129,15 @@ fn bytes_near_recorded_ones_are_read_or_refused() {
     for (target, corpus) in TARGETS.iter().zip(&corpora) {
         assert!(!corpus.is_empty(), "{}", target.0);
         // What was recorded itself.
-        corpus.iter().for_each(|seed| (target.1)(seed));
+        for seed in corpus {
+            let taken = taken(target.1, seed);
+            let shown = String::from_utf8_lossy(seed);
+            assert!(
+                taken.is_some_and(|taken| taken < LIMIT),
+                "{}: {taken:?}: {shown}",
+                target.0
+            );
+        }
     }
     let changes = prop::collection::vec(change(), 0..6);
     let inputs = (0..TARGETS.len(), any::<Index>(), changes);
@@ -125,8 +146,11 @@ fn bytes_near_recorded_ones_are_read_or_refused() {
         let mut input = corpora[target][seed.index(corpora[target].len())].clone();
         changes.iter().for_each(|change| change.make(&mut input));
         let shown = String::from_utf8_lossy(&input).into_owned();
-        let checked = std::panic::catch_unwind(|| check(&input));
-        prop_assert!(checked.is_ok(), "{name}: {shown}");
+        let taken = taken(check, &input);
+        prop_assert!(
+            taken.is_some_and(|taken| taken < LIMIT),
+            "{name}: {taken:?}: {shown}"
+        );
         Ok(())
     });
 }

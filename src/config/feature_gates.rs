@@ -8,6 +8,17 @@ use super::storage::{Switch, entries, joined};
 /// The gates of kube-apiserver 1.36: name, stage, default, and whether the default is fixed.
 const KNOWN: &str = include_str!("feature_gates.txt");
 
+/// The gates that change what clients see here. All are beta and on unless they are switched off.
+const OBEYED: [&str; 4] = [
+    "APIResponseCompression",
+    "ConstrainedImpersonation",
+    "StorageVersionHash",
+    "WatchList",
+];
+
+/// The names that stand for all gates of a stage, with the stage.
+const SETS: [(&str, &str); 2] = [("AllAlpha", "alpha"), ("AllBeta", "beta")];
+
 /// `name=true`, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates(pub Vec<(String, bool)>);
@@ -60,8 +71,7 @@ fn gate(entry: &str) -> Result<(String, bool), String> {
         .trim()
         .parse()
         .map_err(|why| format!("invalid value of {name}: {why}"))?;
-    let sets = [("AllAlpha", "alpha"), ("AllBeta", "beta")];
-    if sets.iter().any(|(set, _)| *set == name) {
+    if SETS.iter().any(|(set, _)| *set == name) {
         return Ok((name.to_owned(), value));
     }
     let known = FeatureGate::all().find(|known| known.name == name);
@@ -76,14 +86,39 @@ fn gate(entry: &str) -> Result<(String, bool), String> {
 }
 
 impl FeatureGates {
-    /// The gates that are set to another value than their default. None changes anything here: what
-    /// they would turn off is always on, what they would turn on does not exist.
-    pub fn without_effect(&self) -> impl Iterator<Item = &str> {
+    /// Whether a gate is on: what is said of it counts, else what is said of all gates of its
+    /// stage, else its default. Locked gates never change.
+    pub fn is_on(&self, name: &str) -> bool {
+        let said = |name: &str| {
+            let last = self.0.iter().rev().find(|(known, _)| known == name);
+            last.map(|(_, value)| *value)
+        };
+        let Some(known) = FeatureGate::all().find(|known| known.name == name) else {
+            return false;
+        };
+        let set = || {
+            let set = SETS.iter().find(|(_, stage)| *stage == known.stage);
+            set.filter(|_| !known.is_locked)
+                .and_then(|(set, _)| said(set))
+        };
+        said(name).or_else(set).unwrap_or(known.default)
+    }
+
+    /// A line for each gate that is set to another value than its default and changes nothing here:
+    /// what it would turn off is always on, what it would turn on does not exist.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         let changed = self.0.iter().filter(|(name, value)| {
             let known = FeatureGate::all().find(|known| known.name == name);
             known.is_none_or(|known| known.default != *value)
         });
-        changed.map(|(name, _)| name.as_str())
+        let without_effect = changed.filter(|(name, _)| !OBEYED.contains(&name.as_str()));
+        without_effect.map(|(name, value)| {
+            let rest = match (name.as_str(), value) {
+                ("AllBeta", false) => format!(" but {}", OBEYED.join(", ")),
+                _ => String::new(),
+            };
+            format!("feature-gates={name}: changes nothing here{rest}")
+        })
     }
 }
 
@@ -105,8 +140,8 @@ mod tests {
             gates.to_string(),
             "WatchList=false,RetryGenerateName=true,AllAlpha=true"
         );
-        let unused: Vec<&str> = gates.without_effect().collect();
-        assert_eq!(unused, ["WatchList", "AllAlpha"]);
+        let unused: Vec<String> = gates.warnings().collect();
+        assert_eq!(unused, ["feature-gates=AllAlpha: changes nothing here"]);
         for (text, why) in [
             ("Foo=true", "unrecognized feature gate: Foo"),
             ("WatchList", "missing bool value for WatchList"),
@@ -122,6 +157,55 @@ mod tests {
             assert_eq!(text.parse::<FeatureGates>(), Err(why.to_owned()));
         }
         assert_eq!("".parse(), Ok(FeatureGates::default()));
+    }
+
+    /// http.md 10.1
+    #[test]
+    fn a_gate_is_on_by_its_own_name_or_by_that_of_its_stage() {
+        let is_on = |text: &str, name: &str| text.parse::<FeatureGates>().unwrap().is_on(name);
+        assert!(is_on("", "WatchList") && !is_on("", "HPAScaleToZero"));
+        assert!(!is_on("WatchList=true,WatchList=false", "WatchList"));
+        assert!(!is_on("AllBeta=false", "WatchList"));
+        assert!(is_on("WatchList=true,AllBeta=false", "WatchList"));
+        assert!(is_on("AllAlpha=true", "HPAScaleToZero"));
+        assert!(is_on(
+            "AllAlpha=true,AllBeta=false",
+            "ConsistentListFromCache"
+        ));
+        assert!(!is_on("", "Foo"));
+        let gates: FeatureGates = "AllBeta=false,HPAScaleToZero=true".parse().unwrap();
+        let warnings: Vec<String> = gates.warnings().collect();
+        assert_eq!(
+            warnings,
+            [
+                "feature-gates=AllBeta: changes nothing here but APIResponseCompression, \
+                 ConstrainedImpersonation, StorageVersionHash, WatchList",
+                "feature-gates=HPAScaleToZero: changes nothing here"
+            ]
+        );
+    }
+
+    /// The page about gates says of each what it does here.
+    #[test]
+    fn the_page_about_gates_has_a_row_for_each() {
+        let page = include_str!("../../docs/feature-gates.md");
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        let rows: Vec<Vec<&str>> = rows.map(|row| row.split(" | ").collect()).collect();
+        let all: Vec<FeatureGate> = FeatureGate::all().collect();
+        assert_eq!(rows.len(), all.len());
+        for (row, gate) in rows.iter().zip(all) {
+            assert_eq!(row[0], format!("| `{}`", gate.name));
+            let default = if gate.default { "on" } else { "off" };
+            let locked = if gate.is_locked { ", locked" } else { "" };
+            assert_eq!(
+                row[1],
+                format!("{}, {default}{locked}", gate.stage),
+                "{row:?}"
+            );
+            let is_obeyed = row[2].starts_with("**obeyed**: ");
+            assert_eq!(is_obeyed, OBEYED.contains(&gate.name), "{row:?}");
+            assert!(row[2].len() > " |".len() + 10, "{row:?}");
+        }
     }
 
     #[test]

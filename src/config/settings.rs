@@ -356,8 +356,8 @@ settings! {
         runtime_config: RuntimeConfig ["APIS"] = RuntimeConfig::default();
 
         /// Feature gates of kube-apiserver, as Name=true, separated by commas. Names that 1.36 has
-        /// are accepted. None changes anything here yet, and those that would are named at the
-        /// start.
+        /// are accepted. A few change something here, as docs/feature-gates.md says; others that
+        /// are set to another value than their default are named at the start.
         /// [default: none]
         feature_gates: FeatureGates ["GATES"] = FeatureGates::default();
     }

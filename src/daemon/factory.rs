@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::api::resource::ResourceDefinition;
 use crate::config::{Config, StorageMediaType};
-use crate::kinds::definitions::{built_in, core, reviews};
+use crate::kinds::definitions::{built_in, core, not_stored};
+use crate::registry::Registry;
+use crate::registry::definition_check::{DefinitionError, check_added, check_table};
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::encryption::Encryption;
@@ -55,19 +57,42 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
     StorageFactory::new(options, served.collect())
 }
 
+/// Checks what would be served if the configuration took nothing away.
+///
+/// # Errors
+/// [`DefinitionError`]
+pub(super) fn check_definitions() -> Result<(), DefinitionError> {
+    let (rows, others) = (built_in(), not_stored());
+    let mut served: Vec<&ResourceDefinition> = rows.iter().map(|row| &**row).collect();
+    check_table(&served)?;
+    for other in &others {
+        check_added(&served, other)?;
+        served.push(other);
+    }
+    Ok(())
+}
+
 /// Whether the configuration lets a resource be served (SF-48). The daemon itself needs namespaces.
-pub(super) fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
+fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
     row.is("", "namespaces")
         || config
             .runtime_config
             .serves(&row.group, &row.version, &row.plural)
 }
 
+/// Takes away what is served without being stored, where the configuration says so.
+pub(super) fn remove_unserved(registry: &Registry, config: &Config) {
+    for row in not_stored() {
+        if !is_served(config, &row) {
+            registry.remove(&row.group, &row.version, &row.plural);
+        }
+    }
+}
+
 /// The settings of kinds without effect, with a line for each.
 fn kind_warnings(config: &Config) -> Vec<String> {
     let rows = built_in();
-    let others = reviews().into_iter();
-    let others: Vec<_> = others.chain([core::componentstatuses()]).collect();
+    let others = not_stored();
     let is_known = |key: &&str| {
         let mut rows = rows.iter().map(|row| &**row).chain(&others);
         rows.any(|row| {
@@ -85,8 +110,7 @@ fn kind_warnings(config: &Config) -> Vec<String> {
         "runtime-config: namespaces of v1 are served all the same, because objects live in them"
             .to_owned()
     });
-    let gates = config.feature_gates.without_effect();
-    let gates = gates.map(|gate| format!("feature-gates={gate}: changes nothing here"));
+    let gates = config.feature_gates.warnings();
     let plugins = config.enable_admission_plugins.without_effect();
     let plugins = plugins.map(|name| {
         format!(
@@ -133,7 +157,8 @@ impl UnservedPlans {
     }
 }
 
-/// The plan of each stored resource.
+/// The plan of each stored resource. Resources of the encryption's configuration that have none are
+/// named in the log.
 ///
 /// # Errors
 /// As [`StorageFactory::plans`].
@@ -147,5 +172,7 @@ pub(super) fn storage_plans(
     for name in factory.resource_names() {
         series.add_resource(&name);
     }
-    factory.plans(engines, encryption)
+    let plans = factory.plans(engines, encryption)?;
+    encryption.warn_of_unknown_resources();
+    Ok(plans)
 }

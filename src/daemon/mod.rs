@@ -40,6 +40,7 @@ use crate::registry::{ClusterParts, Registry, RestStorage};
 use crate::server::audit::Audit;
 use crate::server::auth::{self, Authorizer, check_token_file};
 use crate::server::component_statuses::ComponentStatusStore;
+use crate::server::features::Features;
 use crate::server::health::{self, Health};
 use crate::server::large_requests::LargeRequests;
 use crate::server::listener::{MetricsListener, Running, Server};
@@ -59,7 +60,7 @@ use crate::storage::storage_size;
 use crate::telemetry::{self, Series};
 
 use credentials::Credentials;
-use factory::{UnservedPlans, is_served, storage_plans};
+use factory::{UnservedPlans, check_definitions, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use resources::Resources;
 use rights::ByAuthorizer;
@@ -116,7 +117,6 @@ impl Daemon {
         let credentials = Arc::new(Credentials::load(&config, address)?);
         let audit = Audit::open(&config)?;
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
-        encryption.warn_of_unknown_resources();
         let actor_system = ActorSystem::start(
             options::actor_system_config(&config, &engines, &series, &watchdog),
             cached(&plans),
@@ -167,6 +167,7 @@ impl Daemon {
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
             audit: audit.clone(),
+            features: Features::of(|gate| config.feature_gates.is_on(gate)),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(further_lines(stores.measured)),
@@ -293,6 +294,7 @@ impl Daemon {
 /// The encryption and the storage factory. All faults in files and settings are reported at once
 /// (SF-30).
 fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {
+    check_definitions()?;
     let files = stores::unreadable_files(config).into_iter();
     let mut refusals: Vec<StartError> = files.map(StartError::Etcd).collect();
     refusals.extend(faulty_files(config));
@@ -404,7 +406,8 @@ fn add_others(
     let reviews = reviews::paths(&credentials.authenticator(), authorizer, audiences).into_iter();
     let health = ComponentStatusStore::new(stores.component_probes());
     let others = reviews.chain([Arc::new(health) as Arc<dyn RestStorage>]);
-    registry.add_others(others.filter(|path| is_served(config, path.resource())));
+    registry.add_others(others);
+    remove_unserved(registry, config);
     add_tokens(registry, tokens);
 }
 

@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 
 use crate::api::resource::ResourceDefinition;
 use crate::registry::Registry;
+use crate::registry::definition_check::{DefinitionError, check_added};
 use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, FactoryError, GroupResource, StorageFactory, StoragePlan};
 use crate::storage::rewrite::RewrittenStores;
@@ -17,14 +18,9 @@ use crate::telemetry::Series;
 /// The reason why a resource was not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResourceError {
-    /// It is served already, or its keys overlap those of another resource.
-    #[error("{resource}: {other} is served already, or stored below the same keys")]
-    Taken {
-        /// The resource.
-        resource: String,
-        /// The resource with these keys.
-        other: String,
-    },
+    /// It can't be served beside the others.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// It is not served.
     #[error("{0} is not served")]
     NotServed(String),
@@ -86,19 +82,17 @@ impl Resources {
         } = &*self.parts;
         let _changing = changing.lock().await;
         let catalog = registry.current();
+        let beside: Vec<&ResourceDefinition> = catalog.served().map(|row| &**row).collect();
+        check_added(&beside, &definition)?;
         let served: Vec<_> = catalog.definitions().cloned().collect();
         let prefix = &definition.key_prefix;
         let mut stores = catalog.stores().iter();
         let storages = match stores.find(|store| store.definition().key_prefix == *prefix) {
             Some(other) => {
-                check_type(&served, &definition)?;
                 factory.check_version(other.stored_resource(), &definition)?;
                 other.storages().clone()
             }
-            None => {
-                check_keys(&served, &definition)?;
-                self.start(&definition, &served).await?
-            }
+            None => self.start(&definition, &served).await?,
         };
         let (name, own_name) = (&storages.resource.name, definition.qualified());
         if own_name != *name && !served.iter().any(|other| other.qualified() == own_name) {
@@ -216,36 +210,4 @@ async fn start_cache(actor_system: &ActorSystem, plan: &StoragePlan) -> Result<(
         cacher.settled().await;
     }
     Ok(())
-}
-
-/// Checks that a version is not served already.
-fn check_type(
-    served: &[Arc<ResourceDefinition>],
-    definition: &ResourceDefinition,
-) -> Result<(), ResourceError> {
-    let is_same = |other: &ResourceDefinition| {
-        other.is(&definition.group, &definition.plural) && other.version == definition.version
-    };
-    let taken = served.iter().find(|other| is_same(other));
-    taken.map_or(Ok(()), |other| Err(taken_by(definition, other)))
-}
-
-/// Checks that no resource's keys lie below those of another (KV-1).
-fn check_keys(
-    served: &[Arc<ResourceDefinition>],
-    definition: &ResourceDefinition,
-) -> Result<(), ResourceError> {
-    let below = |one: &str, other: &str| format!("{one}/").starts_with(&format!("{other}/"));
-    let taken = served.iter().find(|other| {
-        let (own, other) = (&definition.key_prefix, &other.key_prefix);
-        below(own, other) || below(other, own)
-    });
-    taken.map_or(Ok(()), |other| Err(taken_by(definition, other)))
-}
-
-fn taken_by(definition: &ResourceDefinition, other: &ResourceDefinition) -> ResourceError {
-    ResourceError::Taken {
-        resource: format!("{definition:?}"),
-        other: format!("{other:?}"),
-    }
 }

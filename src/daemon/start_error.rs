@@ -2,6 +2,7 @@
 
 use actors::supervisor::ActorSystemError;
 
+use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
 use crate::server::auth::{AdminError, TokenFileError};
 use crate::server::listener::BindError;
@@ -21,6 +22,9 @@ pub enum StartError {
     /// The store can't be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
+    /// Resources can't be served together.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     /// A resource can't be stored as configured.
     #[error(transparent)]
     Factory(#[from] FactoryError),

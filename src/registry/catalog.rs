@@ -19,7 +19,7 @@ use crate::storage::codec::TypeName;
 /// The built-in groups in the order of discovery (API-28). The core group comes first and has its
 /// own path. The order decides which group an ambiguous short name means. Other groups follow by
 /// name.
-const GROUPS: &[&str] = &[
+pub(super) const GROUPS: &[&str] = &[
     "",
     "apiregistration.k8s.io",
     "apps",
@@ -181,6 +181,13 @@ impl Catalog {
         self.stores.iter().map(|store| store.definition())
     }
 
+    /// All resources, in the order of discovery, and those that are not stored.
+    pub fn served(&self) -> impl Iterator<Item = &Arc<ResourceDefinition>> {
+        let versions = self.groups.iter().flat_map(|group| &group.versions);
+        let resources = versions.flat_map(|version| &version.resources);
+        resources.map(|resource| resource.storage.resource())
+    }
+
     /// The groups for discovery.
     pub fn groups(&self) -> &[Group] {
         &self.groups
@@ -201,7 +208,7 @@ impl Catalog {
 }
 
 /// The rank of a group: built-in groups in the order of [`GROUPS`], then others by name.
-fn rank(group: &str) -> (usize, &str) {
+pub(super) fn rank(group: &str) -> (usize, &str) {
     let place = GROUPS.iter().position(|known| *known == group);
     (place.unwrap_or(GROUPS.len()), group)
 }
@@ -251,7 +258,7 @@ fn groups(endpoints: &[Arc<dyn RestStorage>]) -> Vec<Group> {
 
 /// Orders versions by preference: v10, v2, v1, v2beta1, v1beta1, v1alpha1, then others by name
 /// (API-30).
-fn compare_versions(one: &str, other: &str) -> Ordering {
+pub(super) fn compare_versions(one: &str, other: &str) -> Ordering {
     match (Stability::of(one), Stability::of(other)) {
         (Some(one), Some(other)) => other.cmp(&one),
         (Some(_), None) => Ordering::Less,

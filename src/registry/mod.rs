@@ -9,6 +9,7 @@
 mod admission_client;
 pub mod catalog;
 pub mod context;
+pub mod definition_check;
 pub mod deletion;
 pub mod errors;
 pub mod keys;

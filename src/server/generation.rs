@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::discovery::Discovery;
+use super::features::Features;
 use super::openapi::OpenApi;
 use crate::registry::{Catalog, Registry};
 
@@ -19,9 +20,14 @@ pub struct Generation {
 }
 
 impl Generation {
-    fn of(catalog: Arc<Catalog>, address: &str, has_issuer: bool) -> Generation {
+    fn of(
+        catalog: Arc<Catalog>,
+        address: &str,
+        has_issuer: bool,
+        features: Features,
+    ) -> Generation {
         Generation {
-            discovery: Discovery::new(catalog.groups(), address),
+            discovery: Discovery::new(catalog.groups(), address, features.storage_version_hash),
             openapi: OpenApi::new(catalog.groups(), has_issuer),
             catalog,
         }
@@ -35,17 +41,24 @@ pub struct Generations {
     address: String,
     /// Whether it tells others how to know its tokens.
     has_issuer: bool,
+    features: Features,
     derived: RwLock<Arc<Generation>>,
 }
 
 impl Generations {
     /// Creates the generations of a registry.
-    pub fn new(registry: Registry, address: String, has_issuer: bool) -> Generations {
-        let first = Generation::of(registry.current(), &address, has_issuer);
+    pub fn new(
+        registry: Registry,
+        address: String,
+        has_issuer: bool,
+        features: Features,
+    ) -> Generations {
+        let first = Generation::of(registry.current(), &address, has_issuer, features);
         Generations {
             registry,
             address,
             has_issuer,
+            features,
             derived: RwLock::new(Arc::new(first)),
         }
     }
@@ -57,7 +70,8 @@ impl Generations {
         if Arc::ptr_eq(&derived.catalog, &catalog) {
             return derived;
         }
-        let derived = Arc::new(Generation::of(catalog, &self.address, self.has_issuer));
+        let next = Generation::of(catalog, &self.address, self.has_issuer, self.features);
+        let derived = Arc::new(next);
         *self.derived.write() = Arc::clone(&derived);
         derived
     }

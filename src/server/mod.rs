@@ -19,6 +19,7 @@ mod connection_state;
 pub mod discovery;
 pub mod encoding;
 mod fairness;
+pub mod features;
 pub mod filters;
 mod frame_batch;
 pub mod generation;

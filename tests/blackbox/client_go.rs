@@ -16,19 +16,10 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// For each collection the least body and one with most fields.
 const BODIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/facts/sweep_bodies.json");
 
-/// What client-go 0.32 has no types for, in the version that is served.
+/// What client-go has no types for: those of other servers than kube-apiserver's own.
 const UNTYPED: &[&str] = &[
-    "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies",
-    "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "/apis/apiregistration.k8s.io/v1/apiservices",
-    "/apis/networking.k8s.io/v1/ipaddresses",
-    "/apis/networking.k8s.io/v1/servicecidrs",
-    "/apis/resource.k8s.io/v1/deviceclasses",
-    "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
-    "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates",
-    "/apis/resource.k8s.io/v1/resourceslices",
-    "/apis/storage.k8s.io/v1/volumeattributesclasses",
 ];
 
 /// Goes through all collections, and returns what is said of them, as `typed PATH`.

@@ -4,7 +4,7 @@
 use crate::harness::{Daemon, Kubectl};
 
 /// Names, data and labels of three objects.
-const OBJECTS: [(&str, &str, &str); 3] = [("b", "2", "x"), ("a", "3", "y"), ("c", "1", "x")];
+const OBJECTS: [(&str, &str, &str); 3] = [("b", "2", "x"), ("a", "3", "z"), ("c", "1", "x")];
 
 fn config_map(name: &str, data: &str, side: &str) -> String {
     format!(
@@ -45,12 +45,12 @@ async fn shows(version: &'static str) {
         shown(&["--sort-by={.data.n}", "-o", "name"]).await,
         ["configmap/c", "configmap/b", "configmap/a"]
     );
-    let labels = shown(&["--show-labels", "-l", "side=y"]).await;
+    let labels = shown(&["--show-labels", "-l", "side=z"]).await;
     assert!(labels[0].ends_with(" LABELS"), "{labels:?}");
-    assert!(labels[1].ends_with(" app=till,side=y"), "{labels:?}");
+    assert!(labels[1].ends_with(" app=till,side=z"), "{labels:?}");
     let label = shown(&["-L", "side", "--no-headers"]).await;
     let ends = label.iter().map(|row| row.split(' ').next_back().unwrap());
-    assert!(ends.eq(["y", "x", "x"]), "{label:?}");
+    assert!(ends.eq(["z", "x", "x"]), "{label:?}");
 }
 
 /// What is no longer in a manifest is deleted, of each kind that may be: by a label, and by what an
@@ -63,7 +63,7 @@ async fn prunes(version: &'static str) {
     kubectl.ok(&["create", "ns", "shop"]).await;
     let service = "apiVersion: v1\nkind: Service\nmetadata: {name: till, namespace: shop, \
                    labels: {app: till}}\nspec: {ports: [{port: 80}]}\n";
-    let kept = config_map("a", "3", "y");
+    let kept = config_map("a", "3", "z");
     let all = format!("{}{kept}{service}", config_map("b", "2", "x"));
     for prune in [&["-l", "app=till"][..], &["--applyset=set", "-n", "shop"]] {
         let apply = [&["apply", "--prune", "-f", "-"], prune].concat();

@@ -40,8 +40,13 @@ fn cycles() -> usize {
     cycles.map_or(1000, |text| text.parse().expect("a number"))
 }
 
+/// Each resource has a kind of its own: two of one kind can't be served together.
+fn kind_of(plural: &str) -> String {
+    format!("Kind{plural}")
+}
+
 fn gadgets(plural: &str) -> ResourceDefinition {
-    ResourceDefinition::named("example.com", "v1", "Gadget", plural)
+    ResourceDefinition::named("example.com", "v1", &kind_of(plural), plural)
 }
 
 /// A version that differs from the others in its type only.
@@ -58,7 +63,7 @@ async fn come_and_go(resources: &Resources, client: &Client, plural: &str) {
     let collection = format!("/apis/example.com/v1/namespaces/default/{plural}");
     resources.add(gadgets(plural)).await.unwrap();
     let object = json!({
-        "apiVersion": "example.com/v1", "kind": "Gadget", "metadata": { "name": "a" }, "spec": 1,
+        "apiVersion": "example.com/v1", "kind": kind_of(plural), "metadata": { "name": "a" }, "spec": 1,
     });
     let created = client.call(Call::post(&collection, &object)).await;
     let from = version(&created.expect(201));
@@ -203,7 +208,7 @@ fn discovery_and_openapi_follow_what_is_served() {
         assert!(document.expect(200)["paths"]["/apis/example.com/v1/gadgets"].is_object());
         let twice = running.resources.add(gadgets("gadgets")).await;
         assert!(
-            matches!(twice, Err(ResourceError::Taken { .. })),
+            matches!(twice, Err(ResourceError::Definition(_))),
             "{twice:?}"
         );
         let below = ResourceDefinition {
@@ -212,7 +217,7 @@ fn discovery_and_openapi_follow_what_is_served() {
         };
         let below = running.resources.add(below).await;
         assert!(
-            matches!(below, Err(ResourceError::Taken { .. })),
+            matches!(below, Err(ResourceError::Definition(_))),
             "{below:?}"
         );
         running
@@ -315,7 +320,7 @@ async fn versions_share_a_stored_resource(running: &Running) {
     // A version that is there, and one that can't be converted.
     let twice = resources.add(version_of("gadgets", "v2")).await;
     assert!(
-        matches!(twice, Err(ResourceError::Taken { .. })),
+        matches!(twice, Err(ResourceError::Definition(_))),
         "{twice:?}"
     );
     let alone = ResourceDefinition {

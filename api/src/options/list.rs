@@ -126,17 +126,22 @@ impl ListOptions {
         refuse("ListOptions", &errors)
     }
 
-    /// The rules for a watch (WA-3, API-84). Call [`ListOptions::default_watch`] first.
+    /// The rules for a watch (WA-3, API-84), with the feature gate WatchList or without. With it,
+    /// call [`ListOptions::default_watch`] first.
     ///
     /// # Errors
     /// 422 with kind ListOptions.
-    pub fn validate_watch(&self) -> Result<(), Box<Status>> {
+    pub fn validate_watch(&self, has_watch_list: bool) -> Result<(), Box<Status>> {
         let mut errors = Vec::new();
         let path = "resourceVersionMatch";
         let not_older = self.version_match == Some(VersionMatchText::NotOlderThan);
         if self.send_initial_events.is_some() && !not_older {
             let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             errors.push(FieldError::forbidden(path, detail));
+        }
+        if self.send_initial_events.is_some() && !has_watch_list {
+            let detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            errors.push(FieldError::forbidden("sendInitialEvents", detail));
         }
         if let Some(version_match) = &self.version_match {
             if self.send_initial_events.is_none() {

@@ -139,7 +139,7 @@ fn lists_refuse_what_makes_no_sense() {
 fn watch_refusal(text: &str) -> String {
     let mut options = ListOptions::parse(&query(text)).unwrap();
     options.default_watch();
-    let (code, message) = refusal(options.validate_watch());
+    let (code, message) = refusal(options.validate_watch(true));
     assert_eq!(code, 422);
     message
         .strip_prefix("ListOptions.meta.k8s.io \"\" is invalid: ")
@@ -176,13 +176,43 @@ fn watches_refuse_what_makes_no_sense() {
     assert_eq!(watch_refusal("continue=x&resourceVersion=0"), with_continue);
 }
 
+/// API-84, http.md 10.1: without the feature gate WatchList nobody asks for initial events.
+#[test]
+fn watches_ask_for_no_initial_events_without_the_feature() {
+    let refused = |text: &str| {
+        let options = ListOptions::parse(&query(text)).unwrap();
+        options
+            .validate_watch(false)
+            .err()
+            .map(|status| status.message)
+    };
+    let invalid = "ListOptions.meta.k8s.io \"\" is invalid: ";
+    let path = "resourceVersionMatch";
+    let forbidden = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless \
+                     the WatchList feature gate is enabled";
+    for asked in ["true", "false"] {
+        assert_eq!(
+            refused(&format!("sendInitialEvents={asked}&{path}=NotOlderThan")),
+            Some(format!("{invalid}{forbidden}"))
+        );
+    }
+    let requires =
+        format!("{path}: Forbidden: sendInitialEvents requires setting {path} to NotOlderThan");
+    let only = format!("{path}: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"");
+    assert_eq!(
+        refused(&format!("sendInitialEvents=true&{path}=Exact")),
+        Some(format!("{invalid}[{requires}, {forbidden}, {only}]"))
+    );
+    assert_eq!(refused("resourceVersion=0"), None);
+}
+
 /// WA-5, API-85.
 #[test]
 fn a_plain_watch_starts_with_the_state() {
     let defaulted = |text| {
         let mut options = ListOptions::parse(&query(text)).unwrap();
         options.default_watch();
-        assert!(options.validate_watch().is_ok());
+        assert!(options.validate_watch(true).is_ok());
         options.send_initial_events
     };
     assert_eq!(defaulted(""), Some(true));

@@ -129,9 +129,12 @@ fn typed(object_type: &'static str, group: &str, plural: &str) -> ResourceDefini
     }
 }
 
-/// The resources of reviews, by group in the order of discovery. Their objects are not stored.
-pub fn reviews() -> [ResourceDefinition; 6] {
+/// The resources that are served and whose objects are not stored: reviews, bindings of pods and
+/// componentstatuses.
+pub fn not_stored() -> [ResourceDefinition; 8] {
     [
+        core::bindings(),
+        core::componentstatuses(),
         authentication::selfsubjectreviews(),
         authentication::tokenreviews(),
         authorization::localsubjectaccessreviews(),

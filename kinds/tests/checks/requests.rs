@@ -88,7 +88,9 @@ pub fn query(data: &[u8]) {
     let query = Query::parse(text);
     if let Ok(mut options) = ListOptions::parse(&query) {
         let _ = options.validate_list();
-        let _ = options.validate_watch();
+        for has_watch_list in [true, false] {
+            let _ = options.validate_watch(has_watch_list);
+        }
         options.default_watch();
     }
     for verb in [WriteVerb::Create, WriteVerb::Update, WriteVerb::Patch] {

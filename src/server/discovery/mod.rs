@@ -79,8 +79,9 @@ pub struct Discovery {
 
 impl Discovery {
     /// Builds the documents of these groups. `address` is where clients reach the server, as
-    /// `host:port` (API-22).
-    pub fn new(groups: &[Group], address: &str) -> Discovery {
+    /// `host:port` (API-22). `has_hashes` is whether they tell what resources are stored as
+    /// (API-26).
+    pub fn new(groups: &[Group], address: &str, has_hashes: bool) -> Discovery {
         let named = || groups.iter().filter(|group| !group.name.is_empty());
         let legacy = || groups.iter().filter(|group| group.name.is_empty());
         let versions: Vec<&str> = legacy()
@@ -111,7 +112,7 @@ impl Discovery {
                 .flat_map(|group| {
                     group.versions.iter().map(|version| {
                         let name = group_version(&group.name, &version.version);
-                        (name, resource_list(&group.name, version))
+                        (name, resource_list(&group.name, version, has_hashes))
                     })
                 })
                 .collect(),
@@ -223,14 +224,14 @@ fn group_document(group: &Group) -> Vec<u8> {
 }
 
 /// The resources and subresources of a version, sorted by name (API-25).
-fn resource_list(group: &str, version: &GroupVersion) -> Vec<u8> {
+fn resource_list(group: &str, version: &GroupVersion, has_hashes: bool) -> Vec<u8> {
     let mut resources: Vec<Value> = version
         .resources
         .iter()
         .flat_map(|resource| {
             let subresources = resource.subresources.iter();
             let subresources = subresources.map(|storage| subresource_entry(&**storage));
-            std::iter::once(resource_entry(&*resource.storage)).chain(subresources)
+            std::iter::once(resource_entry(&*resource.storage, has_hashes)).chain(subresources)
         })
         .collect();
     resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
@@ -250,10 +251,10 @@ fn verbs(storage: &dyn RestStorage) -> Vec<&'static str> {
     verbs.into_iter().map(Verb::as_str).collect()
 }
 
-fn resource_entry(storage: &dyn RestStorage) -> Value {
+fn resource_entry(storage: &dyn RestStorage, has_hash: bool) -> Value {
     let definition = storage.resource();
     let mut entry = entry(storage, &definition.plural, &definition.singular);
-    if let Some(hash) = storage.storage_version_hash() {
+    if let Some(hash) = storage.storage_version_hash().filter(|_| has_hash) {
         entry["storageVersionHash"] = hash.into();
     }
     add_names(&mut entry, definition);

@@ -7,7 +7,7 @@ use crate::server::testing::{run, stored};
 fn discovery() -> Discovery {
     let mut catalog = None;
     run(async { catalog = Some(stored(false).await.registry.current()) });
-    Discovery::new(catalog.unwrap().groups(), "127.0.0.1:6443")
+    Discovery::new(catalog.unwrap().groups(), "127.0.0.1:6443", true)
 }
 
 fn form(accept: &'static str) -> Form {

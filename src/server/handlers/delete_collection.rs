@@ -254,7 +254,7 @@ mod tests {
                 let version = listed.all().await.revision.0.to_string();
                 let options = ListOptions {
                     resource_version: version.clone(),
-                    version_match: Some(VersionMatchText::of("Exact")),
+                    version_match: Some(VersionMatchText::Exact),
                     ..ListOptions::default()
                 };
                 let pages = Mutex::new(Vec::new());
@@ -284,7 +284,7 @@ mod tests {
                     panic!("nothing was listed");
                 };
                 assert_eq!((first.limit, &first.resource_version), (2, &version));
-                assert_eq!(first.version_match, Some(VersionMatchText::of("Exact")));
+                assert_eq!(first.version_match, Some(VersionMatchText::Exact));
                 assert_eq!(first.continue_token, None);
                 for options in others {
                     assert_eq!((options.limit, &*options.resource_version), (2, ""));

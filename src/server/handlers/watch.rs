@@ -30,9 +30,13 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     let form = scope.object_form(Offer::Watch)?;
     let mut options = ListOptions::parse(&scope.query)?;
     let times_initial = options.send_initial_events == Some(true) && options.bookmarks;
-    if options.watch {
+    let has_watch_list = scope.server.features.watch_list;
+    if options.watch && has_watch_list {
         options.default_watch();
-        options.validate_watch()?;
+        options.validate_watch(has_watch_list)?;
+    } else if options.watch {
+        options.validate_watch(has_watch_list)?;
+        options.default_watch();
     } else {
         // On an old watch path kube-apiserver applies the rules for lists before it fills in
         // defaults.

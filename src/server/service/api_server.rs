@@ -12,6 +12,7 @@ use crate::server::audit::Audit;
 use crate::server::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::server::body_budget::BodyBudget;
 use crate::server::encoding::CompressedRuns;
+use crate::server::features::Features;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::filters::seats::Seats;
 use crate::server::generation::Generations;
@@ -56,6 +57,8 @@ pub struct ApiServer {
     pub issuer: Option<IssuerDiscovery>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
+    /// What feature gates leave on.
+    pub(in crate::server) features: Features,
     /// Tells of requests in the log.
     pub(in crate::server) access_log: AccessLog,
     /// The measurements and the metrics page.
@@ -94,6 +97,8 @@ pub struct ApiServerConfig {
     pub issuer: Option<IssuerDiscovery>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
+    /// What feature gates leave on.
+    pub features: Features,
     /// Which requests have a line in the log.
     pub access_log: AccessLogMode,
     /// Produces the metrics page. Without it `/metrics` is empty.
@@ -121,7 +126,12 @@ impl ApiServer {
     pub fn new(parts: ApiServerConfig) -> ApiServer {
         let in_flight = Arc::new(InFlight::new(parts.limits));
         ApiServer {
-            generations: Generations::new(parts.registry, parts.address, parts.issuer.is_some()),
+            generations: Generations::new(
+                parts.registry,
+                parts.address,
+                parts.issuer.is_some(),
+                parts.features,
+            ),
             measures: Measures::new(
                 parts.metrics,
                 Arc::clone(&in_flight),
@@ -137,6 +147,7 @@ impl ApiServer {
             rotate_token: parts.rotate_token,
             issuer: parts.issuer,
             audit: parts.audit,
+            features: parts.features,
             access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),
             large_requests: parts.large_requests,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use actors::dispatcher::LocalDispatcher;
 pub use api_server::{ApiServer, ApiServerConfig, OwnStore, RotateToken};
 use futures_util::FutureExt;
-use http::header::{CACHE_CONTROL, HeaderValue};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 pub use record::RequestRecord;
@@ -76,8 +76,12 @@ struct Requester {
 
 impl HttpService for Service {
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let server = &self.thread.server;
+        // kube-apiserver compresses the one document of OpenAPI v2 all the same.
+        if !server.features.response_compression && parts.uri.path() != "/openapi/v2" {
+            parts.headers.remove(ACCEPT_ENCODING);
+        }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
         let answering = self.answer(&parts, body, &record);
         let (mut answer, has_panicked) = survived(answering, &record.audit_id).await;
@@ -222,7 +226,9 @@ impl Service {
         let Authenticated { user, access, .. } = authenticated?;
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
-        let other = impersonation::impersonated(&parts.headers, &attributes, &**authorizer)?;
+        let constrained = self.thread.server.features.constrained_impersonation;
+        let asked = (&parts.headers, constrained);
+        let other = impersonation::impersonated(asked, &attributes, &**authorizer)?;
         if let Some(UserInfo { name, .. }) = &other {
             let audit_id = &record.audit_id;
             tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");

@@ -172,7 +172,7 @@ fn remove_requester(object: &mut Value) {
 }
 
 /// The paths at which two values differ, with both.
-fn differing(ours: &Value, theirs: &Value, path: &str, into: &mut String) {
+pub fn differing(ours: &Value, theirs: &Value, path: &str, into: &mut String) {
     if ours == theirs {
         return;
     }

@@ -1,6 +1,6 @@
 //! The binding of a pod to a node (API-219).
 
-use api::object::{Object, put};
+use api::object::{Object, put, remove};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -44,6 +44,8 @@ pub fn bind(pod: &mut Object, binding: &Object, now: Timestamp) -> Result<(), St
         message: "",
     };
     set_condition(pod, &scheduled, now);
+    // The node that a pod was to have once others have gone is of no interest any more.
+    remove(pod, &["status", "nominatedNodeName"]);
     Ok(())
 }
 
@@ -66,7 +68,10 @@ mod tests {
             let mut pod = object(pod);
             bind(&mut pod, &binding, Timestamp::UNIX_EPOCH).map(|()| pod)
         };
-        let pod = bound(&json!({"metadata": {"name": "p", "labels": {"zone": "y"}}, "spec": {}}));
+        let pod = bound(&json!({
+            "metadata": {"name": "p", "labels": {"zone": "y"}}, "spec": {},
+            "status": {"nominatedNodeName": "m"},
+        }));
         let wanted = json!({
             "metadata": {"name": "p", "annotations": {"a.b/c": "1"}, "labels": {"zone": "z"}},
             "spec": {"nodeName": "n"},

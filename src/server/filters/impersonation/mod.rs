@@ -29,12 +29,13 @@ const EXTRA: &str = "impersonate-extra-";
 const AUTHENTICATION_GROUP: &str = "authentication.k8s.io";
 
 /// The user that a request is carried out as, or `None` for the user who asks. `attributes` are
-/// those of the request with the user who asks.
+/// those of the request with the user who asks. The headers come with whether the verbs of
+/// constrained impersonation count.
 ///
 /// # Errors
 /// 400 for headers that name no user. 403 for a user that the requesting user may not impersonate.
 pub fn impersonated(
-    headers: &HeaderMap,
+    (headers, is_constrained): (&HeaderMap, bool),
     attributes: &Attributes<'_>,
     authorizer: &dyn Authorizer,
 ) -> Result<Option<UserInfo>, Box<Status>> {
@@ -42,7 +43,7 @@ pub fn impersonated(
         return Ok(None);
     };
     let legacy = || Check::legacy(attributes.user, authorizer).user(wanted.clone());
-    let user = match constrained_mode(&wanted) {
+    let user = match constrained_mode(&wanted).filter(|_| is_constrained) {
         None => legacy(),
         Some(mode) => {
             let constrained = constrained(mode, wanted.clone(), attributes, authorizer);

@@ -46,12 +46,21 @@ fn headers(headers: &[(&'static str, &'static str)]) -> HeaderMap {
 
 /// Bob gets a pod as another user.
 fn asked(headers: &HeaderMap, grants: &Grants) -> Result<Option<UserInfo>, (u16, String)> {
+    asked_with(headers, grants, true)
+}
+
+fn asked_with(
+    headers: &HeaderMap,
+    grants: &Grants,
+    is_constrained: bool,
+) -> Result<Option<UserInfo>, (u16, String)> {
     let bob = UserInfo::authenticated("bob", Vec::new());
     let path = "/api/v1/namespaces/d/pods/p";
     let info = RequestInfo::parse(&Method::GET, path, false, "").unwrap();
     let query = Query::default();
     let attributes = Attributes::of(&bob, &info, &query);
-    impersonated(headers, &attributes, grants).map_err(|status| (status.code, status.message))
+    let asked = (headers, is_constrained);
+    impersonated(asked, &attributes, grants).map_err(|status| (status.code, status.message))
 }
 
 fn user(given: &[(&'static str, &'static str)], grants: &Grants) -> UserInfo {
@@ -154,6 +163,22 @@ fn constrained_impersonation_looks_at_what_is_done_and_at_each_part_api_285() {
         let rest = [before, after.get(1..).unwrap()].concat();
         assert_eq!(refused(&given, &Grants(rest.leak())).0, 403, "{missing}");
     }
+}
+
+/// http.md 10.1
+#[test]
+fn without_constrained_impersonation_only_the_old_verb_counts_api_285() {
+    let given = headers(&[("Impersonate-User", "ada")]);
+    const CONSTRAINED: &[&str] = &[
+        "impersonate-on:user-info:get :pods d:p",
+        "impersonate:user-info authentication.k8s.io:users :ada",
+    ];
+    let (code, said) = asked_with(&given, &Grants(CONSTRAINED), false).unwrap_err();
+    assert_eq!(code, 403);
+    assert!(said.contains("cannot impersonate resource"), "{said}");
+    let legacy = Grants(&["impersonate :users :ada"]);
+    let ada = asked_with(&given, &legacy, false).unwrap().unwrap();
+    assert_eq!(ada.name, "ada");
 }
 
 #[test]

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::AccessLogMode;
 use crate::server::auth::{self, Authenticators, Revocations, StaticTokens, Token};
+use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
@@ -52,6 +53,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         rotate_token: Arc::new(|| Ok(0)),
         issuer: None,
         audit: None,
+        features: Features::of(|_| true),
         access_log: AccessLogMode::Off,
         metrics: None,
         metrics_lines: None,
