@@ -31,8 +31,8 @@ pub trait ResourceClient: Send + Sync + 'static {
     fn list<'c>(&'c self, namespace: Option<&'c str>) -> Answering<'c, Vec<Object>>;
 
     /// Changes the status of an object, without strategy and admission, if nobody else has changed
-    /// the object meanwhile; else the change starts again from what it is then. The server owns what
-    /// changes.
+    /// the object meanwhile; else the change starts again from what it is then. The server owns
+    /// what changes.
     ///
     /// # Errors
     /// 404 when it is absent, and what the change refuses.

@@ -338,6 +338,13 @@ impl AuditLog {
 }
 
 const NAMESPACES: [&str; 3] = ["beside", "held", "slow"];
+/// Lines at error level of who comes second: what it works on has changed or is gone. The last one
+/// a kube-apiserver causes, too.
+const LATE: &[&str] = &[
+    "removeOrphanFinalizer for [v1/ConfigMap, namespace: beside,",
+    "Couldn't update status condition for namespace",
+    "unexpected items still remain in namespace: slow",
+];
 const COLLECTOR: &str = "generic-garbage-collector";
 const DELETER: &str = "namespace-controller";
 
@@ -531,9 +538,8 @@ async fn our_collectors_and_the_real_ones_do_nothing_twice() {
     for name in ["held", "slow"] {
         conditions_never_come_back(&namespaces, name);
     }
-    // It says so beside a kube-apiserver, too.
     let mut errors = unexpected(&controllers, false);
-    errors.retain(|line| !line.contains("unexpected items still remain in namespace: slow"));
+    errors.retain(|line| !LATE.iter().any(|known| line.contains(known)));
     assert!(errors.is_empty(), "{errors:#?}");
     assert!(!daemon.stderr().contains("ERROR"), "{}", daemon.stderr());
 }

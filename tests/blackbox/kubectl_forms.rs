@@ -9,7 +9,7 @@ const OBJECTS: [(&str, &str, &str); 3] = [("b", "2", "x"), ("a", "3", "z"), ("c"
 fn config_map(name: &str, data: &str, side: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop, \
-         labels: {{app: till, side: {side}}}}}\ndata: {{n: '{data}'}}\n---\n"
+         labels: {{app: till, side: {side}}}}}\ndata: {{size: '{data}'}}\n---\n"
     )
 }
 
@@ -31,18 +31,18 @@ async fn shows(version: &'static str) {
         let rows = rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "));
         rows.collect::<Vec<_>>()
     };
-    let template = "go-template={{range .items}}{{.metadata.name}}={{.data.n}} {{end}}";
+    let template = "go-template={{range .items}}{{.metadata.name}}={{.data.size}} {{end}}";
     assert_eq!(shown(&["-o", template]).await, ["a=3 b=2 c=1"]);
-    let columns = "custom-columns=WHO:.metadata.name,N:.data.n,NONE:.data.none";
+    let columns = "custom-columns=WHO:.metadata.name,N:.data.size,NONE:.data.none";
     assert_eq!(
         shown(&["-o", columns]).await,
         ["WHO N NONE", "a 3 <none>", "b 2 <none>", "c 1 <none>"]
     );
-    let sorted = shown(&["--sort-by=.data.n"]).await;
+    let sorted = shown(&["--sort-by=.data.size"]).await;
     let names = sorted.iter().map(|row| &row[..2]).collect::<Vec<_>>();
     assert_eq!(names, ["NA", "c ", "b ", "a "]);
     assert_eq!(
-        shown(&["--sort-by={.data.n}", "-o", "name"]).await,
+        shown(&["--sort-by={.data.size}", "-o", "name"]).await,
         ["configmap/c", "configmap/b", "configmap/a"]
     );
     let labels = shown(&["--show-labels", "-l", "side=z"]).await;

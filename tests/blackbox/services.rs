@@ -255,6 +255,11 @@ async fn faults_are_told_before_anything_is_taken() {
         .await
         .refusal(422, "Invalid");
     assert_eq!(said["details"]["causes"][0]["field"], "spec.clusterIPs");
+    // D-73: so it is of a dry run.
+    client
+        .call(Call::post(&format!("{SERVICES}?dryRun=All"), &taken))
+        .await
+        .refusal(422, "Invalid");
     taken["spec"]["ports"][0]["port"] = json!(0);
     let said = client
         .call(Call::post(SERVICES, &taken))

@@ -1,6 +1,7 @@
 //! What tokens of service accounts claim, and what the audit log tells of them (API-226).
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -161,7 +162,8 @@ async fn the_audit_log_tells_of_tokens_that_were_made_and_of_stale_ones_api_226_
     let made = claims(made["status"]["token"].as_str().unwrap());
     let account = admin.call(Call::get(&format!("{ACCOUNTS}/a"))).await;
     let uid = account.expect(200)["metadata"]["uid"].take();
-    let now = jiff::Timestamp::now().as_second();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = i64::try_from(now.as_secs()).unwrap();
     let key = daemon.data().join("service-account.key");
     let token = |warn_after: i64| {
         let own = json!({"namespace": "default", "serviceaccount": {"name": "a", "uid": uid},

@@ -266,7 +266,7 @@ mod tests {
                     }
                     let asked = listed.options.lock().unwrap().len();
                     pages.lock().unwrap().push((asked, names(items)));
-                    Ok(())
+                    Ok::<(), Box<Status>>(())
                 };
                 let list = listed.pages().delete(options, delete).await.unwrap();
                 assert_eq!(names(&list.items), ["a", "b", "c", "d", "e"]);
@@ -275,12 +275,19 @@ mod tests {
                     (None, None)
                 );
                 let page = |number, names: &[&str]| {
-                    (number, names.iter().map(ToString::to_string).collect())
+                    (
+                        number,
+                        names
+                            .iter()
+                            .map(ToString::to_string)
+                            .collect::<Vec<String>>(),
+                    )
                 };
                 let wanted = [page(1, &["a", "b"]), page(2, &["c", "d"]), page(3, &["e"])];
                 assert_eq!(pages.into_inner().unwrap(), wanted);
                 assert_eq!(names(&listed.all().await.items), [""; 0]);
-                let [first, others @ ..] = &listed.options.lock().unwrap()[..] else {
+                let asked = listed.options.lock().unwrap().clone();
+                let [first, others @ ..] = &asked[..] else {
                     panic!("nothing was listed");
                 };
                 assert_eq!((first.limit, &first.resource_version), (2, &version));
@@ -311,7 +318,8 @@ mod tests {
             assert_eq!(list.remaining_item_count, Some(2));
             assert_eq!(listed.options.lock().unwrap().len(), 1);
 
-            let refused = async |_: &[Arc<CachedObject>]| Err(Box::new(Status::internal("no")));
+            let refused =
+                async |_: &[Arc<CachedObject>]| Err::<(), _>(Box::new(Status::internal("no")));
             let refusal = pages.delete(ListOptions::default(), refused).await;
             assert_eq!(refusal.unwrap_err().code, 500);
             assert_eq!(listed.options.lock().unwrap().len(), 2);

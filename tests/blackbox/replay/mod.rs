@@ -23,6 +23,9 @@ use crate::encryption::keys::Keys;
 use crate::harness::{Daemon, HELD, PROTECTED, Target};
 use crate::servers::etcd::Cluster;
 
+/// Objects of a collection go one after another, as watches were recorded (D-64).
+const IN_ORDER: &str = "--delete-collection-workers=1";
+
 const DEVIATIONS: &str = include_str!("../../deviations.md");
 
 /// The storage of the daemon. Clients see no difference.
@@ -45,7 +48,7 @@ impl Below {
     /// A daemon with these flags of [`of_tokens()`], and what must outlive it.
     async fn start(self, tokens: &[String; 3]) -> (Daemon, Kept) {
         let tokens = tokens.each_ref().map(String::as_str);
-        let flags = [&[PROTECTED, HELD], &tokens[..]].concat();
+        let flags = [&[PROTECTED, HELD, IN_ORDER], &tokens[..]].concat();
         match self {
             Below::Embedded => (Daemon::with(&flags).await, Kept::Nothing),
             Below::Encrypted => {
