@@ -15,16 +15,15 @@ use std::sync::{Arc, LazyLock};
 
 use api::resource::ResourceDefinition;
 use kinds::built_in;
-use kinds::definitions::{authentication, autoscaling, core, policy, reviews};
+use kinds::definitions::{authentication, autoscaling, not_stored, policy};
 
 static ROWS: LazyLock<Vec<Arc<ResourceDefinition>>> = LazyLock::new(|| {
     let unstored = [
-        core::bindings(),
         policy::evictions(),
         authentication::tokenrequests(),
         autoscaling::scales(),
     ];
-    let unstored = unstored.into_iter().chain(reviews()).map(Arc::new);
+    let unstored = unstored.into_iter().chain(not_stored()).map(Arc::new);
     built_in().into_iter().chain(unstored).collect()
 });
 
