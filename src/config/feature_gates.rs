@@ -109,7 +109,8 @@ impl FeatureGates {
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let changed = self.0.iter().filter(|(name, value)| {
             let known = FeatureGate::all().find(|known| known.name == name);
-            known.is_none_or(|known| known.default != *value)
+            // Some beta gates are on by default and others are off.
+            known.is_none_or(|known| name == "AllBeta" || known.default != *value)
         });
         let without_effect = changed.filter(|(name, _)| !OBEYED.contains(&name.as_str()));
         without_effect.map(|(name, value)| {
