@@ -227,7 +227,7 @@ pub async fn measure() {
     while start.elapsed() < Duration::from_secs_f64(60.0 * minutes) {
         change(&client, &mut random).await;
         changes += 1;
-        if changes % 4 == 0 {
+        if changes.is_multiple_of(4) {
             kubelet::run_pods(&client, &namespace(random.below(NAMESPACES))).await;
         }
         let part = start.elapsed().as_secs_f64() / 60.0 / minutes;

@@ -286,8 +286,8 @@ async fn daemons_repair_at_once_beside_writes_api_228() {
             address(&format!("10.9.8.{}", round + 1)),
         )
         .await;
-        let lost = taken(&daemons[0]).await.into_iter();
-        let lost = lost.filter(|(_, name)| name.starts_with("old")).next_back();
+        let mut lost = taken(&daemons[0]).await.into_iter();
+        let lost = lost.rfind(|(_, name)| name.starts_with("old"));
         let lost = lost.expect("some are old").0.to_string();
         delete(&daemons[0], ADDRESSES, None, &lost).await;
         let writing = (0..4).map(|number| {
