@@ -5,15 +5,16 @@ use std::sync::Arc;
 use futures_util::future::FutureExt;
 
 use super::client::ResourceClient;
+use super::pod_resize::node_of;
 use super::pod_resources::containers;
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
 use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-/// Other resources of a pod as a whole.
+/// The feature that changes of the resources of a pod as a whole need.
 const WHOLE_POD: &str = "InPlacePodLevelResourcesVerticalScaling";
-/// Other resources of a container that ends before others start.
+/// The feature that changes of the resources of an init container need, unless it is a sidecar.
 const INIT_CONTAINERS: &str = "InPlacePodVerticalScalingInitContainers";
 
 /// The plugin.
@@ -36,10 +37,7 @@ impl NodeDeclaredFeatureValidator {
         if required.is_empty() {
             return Ok(());
         }
-        let Some(node) = self.nodes.get(None, name).await? else {
-            let why = format!("node {} not found", go_quote(name));
-            return Err(attributes.forbidden(Some(pod), &why));
-        };
+        let node = node_of(&*self.nodes, attributes, pod).await?;
         let declared = node.items(&["status", "declaredFeatures"]);
         let is_missing = |feature: &&str| !declared.iter().any(|declared| declared == *feature);
         let missing: Vec<&str> = required.into_iter().filter(is_missing).collect();

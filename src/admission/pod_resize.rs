@@ -30,10 +30,7 @@ impl PodResizeValidator {
         if name.is_empty() || before == pod.0.get("spec") {
             return Ok(());
         }
-        let Some(node) = self.nodes.get(None, name).await? else {
-            let why = format!("node {} not found", go_quote(name));
-            return Err(attributes.forbidden(Some(pod), &why));
-        };
+        let node = node_of(&*self.nodes, attributes, pod).await?;
         let refused = match (unsupported(&node), exceeded(pod, &node)) {
             (Some(why), _) => Some((why, "UnsupportedPlatform")),
             (None, Some(why)) => Some((why, "NodeCapacity")),
@@ -48,6 +45,23 @@ impl PodResizeValidator {
             })))
         })
     }
+}
+
+/// The node of a pod that is written.
+///
+/// # Errors
+/// 403 if there is no such node. The lookup failed.
+pub(super) async fn node_of(
+    nodes: &dyn ResourceClient,
+    attributes: &Attributes<'_>,
+    pod: &Object,
+) -> Result<Object, Box<Status>> {
+    let name = pod.text(&["spec", "nodeName"]);
+    let node = nodes.get(None, name).await?;
+    node.ok_or_else(|| {
+        let why = format!("node {} not found", go_quote(name));
+        attributes.forbidden(Some(pod), &why)
+    })
 }
 
 /// Why pods on a node can't be resized, by what it says of its system.

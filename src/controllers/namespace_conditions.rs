@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::api::object::{Object, put};
+use crate::kinds::special::put_condition;
 
 const CONDITIONS: &[&str] = &["status", "conditions"];
 
@@ -80,16 +81,7 @@ impl RemainingContent {
             };
             next["type"] = kind.name.into();
             next["lastTransitionTime"] = now.into();
-            let mut known = conditions.iter_mut();
-            match known.find(|known| known["type"] == kind.name) {
-                Some(known) => {
-                    if known["status"] == next["status"] {
-                        next["lastTransitionTime"] = known["lastTransitionTime"].take();
-                    }
-                    *known = next;
-                }
-                None => conditions.push(next),
-            }
+            put_condition(&mut conditions, next);
         }
         let is_changed = conditions != before;
         if is_changed {

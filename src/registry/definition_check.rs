@@ -139,7 +139,10 @@ fn fault_beside(other: &ResourceDefinition, own: &ResourceDefinition) -> Option<
         let other = format!("{other:?}");
         return Some(Fault::Name { name, other });
     }
-    let below = |one: &str, other: &str| one.starts_with(&format!("{other}/"));
+    let below = |one: &str, other: &str| {
+        let rest = one.strip_prefix(other);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
     let (one, two) = (&own.key_prefix, &other.key_prefix);
     let overlap = below(one, two) || below(two, one);
     overlap.then(|| Fault::Keys(format!("{other:?}")))

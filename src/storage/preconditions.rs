@@ -1,8 +1,8 @@
 //! Checks the preconditions of a write against the current object (ST-41, ST-52, API-100).
 
 use actors::object::CachedObject;
-use serde::Deserialize as _;
 
+use super::codec::metadata_of;
 use super::{Preconditions, StorageErrorKind};
 
 /// Checks that the object is the one that the caller means.
@@ -30,18 +30,12 @@ pub(super) fn check(
     Ok(())
 }
 
-/// `metadata.uid` of a cached object; empty when it has none. The metadata comes first in what is
-/// cached, so nothing else is read.
+/// `metadata.uid` of a cached object; empty when it has none.
 fn uid_of(object: &CachedObject) -> String {
-    #[derive(serde::Deserialize)]
+    #[derive(Default, serde::Deserialize)]
     struct Metadata {
         #[serde(default)]
         uid: String,
     }
-    let members = object.item_body().strip_prefix(b"\"metadata\":");
-    let metadata = members.and_then(|members| {
-        let mut reader = serde_json::Deserializer::from_slice(members);
-        Metadata::deserialize(&mut reader).ok()
-    });
-    metadata.map(|metadata| metadata.uid).unwrap_or_default()
+    metadata_of::<Metadata>(object).unwrap_or_default().uid
 }

@@ -311,20 +311,25 @@ pub fn signed(key: &Path, claims: &Value) -> String {
     format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-#[tokio::test]
-async fn a_token_in_a_secret_is_good_as_long_as_it_lies_there_api_278() {
-    let daemon = daemon(&[]).await;
-    let admin = daemon.client();
-    let account = admin.call(Call::get(&format!("{ACCOUNTS}/a"))).await;
-    let uid = account.expect(200)["metadata"]["uid"].take();
-    let claims = json!({
+/// The claims of the token in the Secret `s` of the account `a`, which has this uid.
+pub fn claims_of_secret(uid: &Value) -> Value {
+    json!({
         "iss": "kubernetes/serviceaccount",
         "sub": "system:serviceaccount:default:a",
         "kubernetes.io/serviceaccount/namespace": "default",
         "kubernetes.io/serviceaccount/secret.name": "s",
         "kubernetes.io/serviceaccount/service-account.name": "a",
         "kubernetes.io/serviceaccount/service-account.uid": uid,
-    });
+    })
+}
+
+#[tokio::test]
+async fn a_token_in_a_secret_is_good_as_long_as_it_lies_there_api_278() {
+    let daemon = daemon(&[]).await;
+    let admin = daemon.client();
+    let account = admin.call(Call::get(&format!("{ACCOUNTS}/a"))).await;
+    let uid = account.expect(200)["metadata"]["uid"].take();
+    let claims = claims_of_secret(&uid);
     let token = signed(&daemon.data().join("service-account.key"), &claims);
     let error = "[invalid bearer token, Token has been invalidated]";
     assert_eq!(review(&admin, &token).await["error"], error);

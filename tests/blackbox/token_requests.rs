@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Call, Client, Daemon};
 use crate::service_accounts::{
-    ACCOUNTS, ISSUER, LAST_USED, PODS, SECRETS, TOKEN, daemon, make, pod, signed,
+    ACCOUNTS, ISSUER, LAST_USED, PODS, SECRETS, TOKEN, claims_of_secret, daemon, make, pod, signed,
 };
 
 const YEAR: i64 = 365 * 24 * 3600;
@@ -204,14 +204,7 @@ async fn the_audit_log_tells_of_the_use_of_tokens_in_secrets_api_278() {
     let admin = daemon.client();
     let account = format!("{ACCOUNTS}/a");
     let uid = admin.call(Call::get(&account)).await.expect(200)["metadata"]["uid"].take();
-    let claims = json!({
-        "iss": "kubernetes/serviceaccount",
-        "sub": "system:serviceaccount:default:a",
-        "kubernetes.io/serviceaccount/namespace": "default",
-        "kubernetes.io/serviceaccount/secret.name": "s",
-        "kubernetes.io/serviceaccount/service-account.name": "a",
-        "kubernetes.io/serviceaccount/service-account.uid": uid,
-    });
+    let claims = claims_of_secret(&uid);
     let token = signed(&daemon.data().join("service-account.key"), &claims);
     let secret = json!({
         "metadata": {"annotations": {"kubernetes.io/service-account.name": "a"}},

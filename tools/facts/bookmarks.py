@@ -6,7 +6,6 @@
 The selector selects nothing, so the bookmark is the first event. By the path of the collection it is written as JSON
 and as the frame in protobuf to tests/fixtures/bookmarks.json.
 """
-import argparse
 import base64
 import json
 import pathlib
@@ -37,11 +36,7 @@ def collections(server):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("server", "token"):
-        arguments.add_argument("--" + name, required=True)
-    given = arguments.parse_args()
-    server = Server(given.server, given.token)
+    server = Server.of_arguments(__doc__)
     found = {}
     for path in collections(server):
         with watch(server, path, "application/json") as events:

@@ -6,7 +6,6 @@ show a part of the object. The columns of all that are listed go to kinds/record
 discovery themselves, plain and aggregated, go to tests/fixtures/discovery.json.gz, by their paths.
 tests/blackbox/discovery.rs compares with them.
 """
-import argparse
 import gzip
 import json
 import pathlib
@@ -65,11 +64,7 @@ def write(path, rows):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("server", "token"):
-        arguments.add_argument("--" + name, required=True)
-    given = arguments.parse_args()
-    server = Server(given.server, given.token)
+    server = Server.of_arguments(__doc__)
     aggregated = {root: document(server, root, AGGREGATED) for root in ("/api", "/apis")}
     rows, tables, plain = [], [], {root: document(server, root) for root in aggregated}
     # The address at which a client reaches the server is its own.

@@ -22,6 +22,15 @@ class Server:
         self.tls.check_hostname, self.tls.verify_mode = False, ssl.CERT_NONE
         self.warnings = []
 
+    @classmethod
+    def of_arguments(cls, about):
+        """The server of a program that has no other arguments."""
+        arguments = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+        for name in ("server", "token"):
+            arguments.add_argument("--" + name, required=True)
+        given = arguments.parse_args()
+        return cls(given.server, given.token)
+
     def call(self, verb, path, body=None):
         data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         media = "application/merge-patch+json" if verb == "PATCH" else "application/json"

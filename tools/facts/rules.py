@@ -13,7 +13,6 @@ treated without effect (dryRun=All) and deleted. kinds/recorded/rules.json then 
 - for each subresource that is updated as the object is: what of the metadata stays as stored (keeps), and all faults
   that are found in the same metadata (checks)
 """
-import argparse
 import copy
 import json
 import pathlib
@@ -117,11 +116,7 @@ class Kind:
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("server", "token"):
-        arguments.add_argument("--" + name, required=True)
-    given = arguments.parse_args()
-    server = Server(given.server, given.token)
+    server = Server.of_arguments(__doc__)
     bodies = json.loads((ROOT / "tools/facts/sweep_bodies.json").read_text())
     lines = []
     for row in json.loads((ROOT / "kinds/recorded/discovery.json").read_text()):

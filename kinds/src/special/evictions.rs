@@ -7,7 +7,7 @@ use api::status::{Status, StatusCause};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::special::{PodCondition, set_condition};
+use crate::special::{PodCondition, has_ended, put_condition, set_condition};
 use crate::validation::selectors;
 
 /// The most pods whose disruption a budget counts before its controller has seen them go.
@@ -20,14 +20,13 @@ const REFUSAL: &str = "Cannot evict pod as it would violate the pod's disruption
 
 /// Whether a pod is evicted without asking a budget: it doesn't run.
 pub fn needs_no_budget(pod: &Object) -> bool {
-    let phase = pod.text(&["status", "phase"]);
-    pod.is_being_deleted() || matches!(phase, "Succeeded" | "Failed" | "Pending")
+    let is_pending = pod.text(&["status", "phase"]) == "Pending";
+    pod.is_being_deleted() || has_ended(pod) || is_pending
 }
 
 /// Whether a pod that needs no budget may come to need one.
 pub fn may_need_a_budget(pod: &Object) -> bool {
-    let phase = pod.text(&["status", "phase"]);
-    !pod.is_being_deleted() && !matches!(phase, "Succeeded" | "Failed")
+    !pod.is_being_deleted() && !has_ended(pod)
 }
 
 /// Whether a budget selects a pod. A selector that can't be evaluated selects nothing.
@@ -144,7 +143,7 @@ fn why_none_is_left(budget: &Object) -> String {
 fn none_is_left(budget: &mut Object, observed: i64, now: Timestamp) {
     let found = budget.at(&CONDITIONS).and_then(Value::as_array);
     let mut conditions = found.cloned().unwrap_or_default();
-    let mut new = json!({
+    let new = json!({
         "type": DISRUPTION_ALLOWED,
         "status": "False",
         "reason": "InsufficientPods",
@@ -152,18 +151,7 @@ fn none_is_left(budget: &mut Object, observed: i64, now: Timestamp) {
         "observedGeneration": observed,
         "lastTransitionTime": whole_seconds(now),
     });
-    match conditions
-        .iter_mut()
-        .find(|one| one["type"] == DISRUPTION_ALLOWED)
-    {
-        Some(old) => {
-            if old["status"] == new["status"] {
-                new["lastTransitionTime"] = old["lastTransitionTime"].clone();
-            }
-            *old = new;
-        }
-        None => conditions.push(new),
-    }
+    put_condition(&mut conditions, new);
     put(budget, &CONDITIONS, Value::Array(conditions));
 }
 

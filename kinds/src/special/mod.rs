@@ -6,6 +6,7 @@
 
 pub(super) mod apiservices;
 pub(super) mod certificates;
+mod conditions;
 pub(super) mod customresourcedefinitions;
 pub(super) mod endpointslices;
 pub mod evictions;
@@ -18,5 +19,6 @@ pub(super) mod serviceaccounts;
 pub mod services;
 pub(super) mod volumes;
 
+pub use conditions::put_condition;
 pub use namespaces::{CONTENT_FINALIZER, SYSTEM_NAMESPACES};
-pub use pods::{PodCondition, bind, set_condition};
+pub use pods::{PodCondition, bind, has_ended, set_condition};

@@ -7,6 +7,8 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::storage::codec::metadata_of;
+
 /// The finalizer of an owner that goes after its dependents.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer of an owner whose dependents stay.
@@ -50,9 +52,7 @@ pub(super) enum Deletion {
 impl Metadata {
     /// Reads an object. `None` if its metadata has another form.
     pub(super) fn of(object: &CachedObject) -> Option<Metadata> {
-        let members = object.item_body().strip_prefix(b"\"metadata\":")?;
-        let mut reader = serde_json::Deserializer::from_slice(members);
-        Metadata::deserialize(&mut reader).ok()
+        metadata_of(object)
     }
 
     pub(super) fn deletion(&self) -> Deletion {

@@ -20,7 +20,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::clock;
-use crate::kinds::special::CONTENT_FINALIZER;
+use crate::kinds::special::{CONTENT_FINALIZER, has_ended};
 use crate::registry::{
     Catalog, NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource,
 };
@@ -93,6 +93,9 @@ impl NamespacedResourcesDeleter {
 
     async fn empty_all(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
         let namespace = object_of(namespace).map_err(Status::internal)?;
+        if !has_content_finalizer(&namespace) {
+            return Ok(Progress::Done);
+        }
         let Some(namespaces) = self.registry.current().named("namespaces") else {
             return Ok(Progress::Done);
         };
@@ -314,8 +317,7 @@ impl DeletedCollection {
         for finalizer in object.finalizers() {
             *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
         }
-        let has_ended = matches!(object.text(&["status", "phase"]), "Succeeded" | "Failed");
-        if is_pod && !has_ended {
+        if is_pod && !has_ended(object) {
             let grace = object.at(&["spec", "terminationGracePeriodSeconds"]);
             let grace = grace.and_then(Value::as_i64).unwrap_or_default();
             self.grace = self.grace.max(grace);
@@ -364,10 +366,8 @@ fn is_pods(store: &RegistryStore) -> bool {
 
 /// Whether the contents of a namespace must still be deleted.
 fn has_content_finalizer(namespace: &Object) -> bool {
-    let finalizers = namespace
-        .at(&["spec", "finalizers"])
-        .and_then(Value::as_array);
-    finalizers.is_some_and(|list| list.iter().any(|f| f == CONTENT_FINALIZER))
+    let mut finalizers = namespace.items(&["spec", "finalizers"]).iter();
+    finalizers.any(|finalizer| finalizer == CONTENT_FINALIZER)
 }
 
 fn without_content_finalizer(mut namespace: Object) -> Object {

@@ -109,6 +109,7 @@ impl AddressAllocator {
     ) -> Result<IpAddr, AddressRefusal> {
         let ranges = self.ranges(demand.family).await;
         let ranges = ranges.map_err(AddressRefusal::Storage)?;
+        let service = NamespacedName::in_namespace(service.namespace(), service.name());
         match (demand.address, dry_run) {
             (Some(address), _) => {
                 if !ranges
@@ -138,7 +139,11 @@ impl AddressAllocator {
     }
 
     /// Takes a free address, from a random one on. Those that are kept for choice come last.
-    async fn take_any(&self, service: &Object, ranges: &[Range]) -> Result<IpAddr, AddressRefusal> {
+    async fn take_any(
+        &self,
+        service: NamespacedName<'_>,
+        ranges: &[Range],
+    ) -> Result<IpAddr, AddressRefusal> {
         let parts = ranges.iter().map(|range| Usable::of(*range));
         let parts: Vec<Usable> = parts.flat_map(Usable::parts).collect();
         for part in parts {
@@ -168,7 +173,7 @@ impl AddressAllocator {
     /// Creates an IPAddress, unless the cache has one.
     async fn try_create(
         &self,
-        service: &Object,
+        service: NamespacedName<'_>,
         address: IpAddr,
     ) -> Result<IpAddr, AddressRefusal> {
         match self.is_taken(address).await? {
@@ -190,10 +195,10 @@ impl AddressAllocator {
         }
     }
 
-    /// Takes this address for a Service, of which only the name is read.
+    /// Takes this address for a Service.
     pub(super) async fn create(
         &self,
-        service: &Object,
+        service: NamespacedName<'_>,
         address: IpAddr,
     ) -> Result<IpAddr, AddressRefusal> {
         let object = ip_address(service, address);
@@ -296,7 +301,7 @@ pub(super) fn holder(address: &Object) -> Option<(&str, &str)> {
     is_service.then(|| (text("namespace"), text("name")))
 }
 
-fn ip_address(service: &Object, address: IpAddr) -> Object {
+fn ip_address(service: NamespacedName<'_>, address: IpAddr) -> Object {
     let mut object = Object::default();
     object.set_type("IPAddress", "networking.k8s.io/v1");
     let metadata = json!({
@@ -308,8 +313,8 @@ fn ip_address(service: &Object, address: IpAddr) -> Object {
     });
     let parent = json!({
         "resource": "services",
-        "namespace": service.namespace(),
-        "name": service.name(),
+        "namespace": service.namespace,
+        "name": service.name,
     });
     object.0.insert("metadata".to_owned(), metadata);
     object

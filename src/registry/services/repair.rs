@@ -13,6 +13,7 @@ use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::kinds::special::services::allocations::{addresses, all_node_ports};
 use crate::registry::errors::decoded;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
 /// What nobody seemed to have at the last repair. A write that is under way takes before it writes,
@@ -29,9 +30,9 @@ pub struct Repaired {
 /// What Services have.
 #[derive(Default)]
 struct Held {
-    /// The Services that have an address, by their names. Two of them is a fault that only a
-    /// writer can mend.
-    addresses: HashMap<IpAddr, Vec<Object>>,
+    /// The namespaces and names of the Services that have an address. Two of them is a fault that
+    /// only a writer can mend.
+    addresses: HashMap<IpAddr, Vec<(String, String)>>,
     ports: HashSet<u16>,
 }
 
@@ -64,8 +65,10 @@ impl ServiceAllocators {
             }
         }
         for (address, owners) in &held.addresses {
-            if let Some(first) = owners.first().filter(|_| !kept.contains(address)) {
-                match self.addresses.create(first, *address).await {
+            let first = owners.first().filter(|_| !kept.contains(address));
+            if let Some((namespace, name)) = first {
+                let service = NamespacedName::in_namespace(namespace, name);
+                match self.addresses.create(service, *address).await {
                     Ok(_) => now.mended += 1,
                     // A Service that is new has taken it itself.
                     Err(AddressRefusal::Allocated) => {}
@@ -94,9 +97,7 @@ impl Held {
             let service = decoded(&item)?;
             held.ports.extend(all_node_ports(&service));
             for address in addresses(&service) {
-                let mut named = Object::default();
-                named.set_meta("namespace", service.namespace());
-                named.set_meta("name", service.name());
+                let named = (service.namespace().to_owned(), service.name().to_owned());
                 held.addresses.entry(address).or_default().push(named);
             }
         }
@@ -111,6 +112,6 @@ impl Held {
         };
         let holder = holder(object);
         let mut owners = owners.iter();
-        is_managed(object) && owners.any(|owner| holder == Some((owner.namespace(), owner.name())))
+        is_managed(object) && owners.any(|(namespace, name)| holder == Some((namespace, name)))
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use super::{PortRange, Repaired, ServiceAllocators};
 use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
+use crate::registry::NamespacedName;
 use crate::registry::tests::fixture::Fixture;
 use crate::registry::tests::hooked::Hooked;
 use crate::storage::ResourceStorage;
@@ -85,10 +86,8 @@ async fn leak_port(fixture: &Fixture, port: u16) {
 
 /// Takes an address for a Service of this name, which need not be there.
 async fn leak_address(fixture: &Fixture, service: &str, address: IpAddr) {
-    let mut named = Object::default();
-    named.set_meta("namespace", "d");
-    named.set_meta("name", service);
-    let taking = allocators(fixture).addresses.create(&named, address);
+    let named = NamespacedName::in_namespace("d", service);
+    let taking = allocators(fixture).addresses.create(named, address);
     assert_eq!(taking.await, Ok(address));
 }
 

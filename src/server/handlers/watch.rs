@@ -31,18 +31,17 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     let mut options = ListOptions::parse(&scope.query)?;
     let times_initial = options.send_initial_events == Some(true) && options.bookmarks;
     let has_watch_list = scope.server.features.watch_list;
-    if options.watch && has_watch_list {
-        options.default_watch();
+    if options.watch {
+        if has_watch_list {
+            options.default_watch();
+        }
         options.validate_watch(has_watch_list)?;
-    } else if options.watch {
-        options.validate_watch(has_watch_list)?;
-        options.default_watch();
     } else {
-        // On an old watch path kube-apiserver applies the rules for lists before it fills in
-        // defaults.
+        // On an old watch path kube-apiserver applies the rules for lists.
         options.validate_list()?;
-        options.default_watch();
     }
+    // Where they are filled in already, this changes nothing.
+    options.default_watch();
     let selection = selection(&options, target)?;
     let watcher = capability(target.storage.watcher())?;
     let seat = scope.server.watch_seats.take(&scope.context.user.name);

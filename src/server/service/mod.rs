@@ -226,9 +226,13 @@ impl Service {
         let Authenticated { user, access, .. } = authenticated?;
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
-        let constrained = self.thread.server.features.constrained_impersonation;
-        let asked = (&parts.headers, constrained);
-        let other = impersonation::impersonated(asked, &attributes, &**authorizer)?;
+        let is_constrained = self.thread.server.features.constrained_impersonation;
+        let other = impersonation::impersonated(
+            &parts.headers,
+            is_constrained,
+            &attributes,
+            &**authorizer,
+        )?;
         if let Some(UserInfo { name, .. }) = &other {
             let audit_id = &record.audit_id;
             tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");

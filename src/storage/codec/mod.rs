@@ -18,6 +18,7 @@ use actors::object::{
 };
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -361,6 +362,13 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
 /// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
 pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
     read(cached, &cached.wire())
+}
+
+/// Members of a cached object's metadata, by the type that reads them. The metadata comes first in
+/// what is cached, so nothing behind it is read. `None` if it can't be read so.
+pub fn metadata_of<M: DeserializeOwned>(cached: &CachedObject) -> Option<M> {
+    let members = cached.item_body().strip_prefix(b"\"metadata\":")?;
+    M::deserialize(&mut serde_json::Deserializer::from_slice(members)).ok()
 }
 
 fn read(cached: &CachedObject, wire: &[u8]) -> Result<Object, DecodeError> {

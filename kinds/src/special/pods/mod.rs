@@ -50,10 +50,14 @@ fn gated(object: &Object) -> Value {
     })
 }
 
+/// Whether a pod has come to its end.
+pub fn has_ended(pod: &Object) -> bool {
+    matches!(pod.text(&["status", "phase"]), "Succeeded" | "Failed")
+}
+
 /// The grace period is zero when the pod is on no node or has ended.
 pub fn grace(object: &Object, asked: Option<i64>) -> i64 {
-    let ended = matches!(object.text(&["status", "phase"]), "Succeeded" | "Failed");
-    if ended || object.text(&["spec", "nodeName"]).is_empty() {
+    if has_ended(object) || object.text(&["spec", "nodeName"]).is_empty() {
         return 0;
     }
     let own = object.at(&["spec", "terminationGracePeriodSeconds"]);

@@ -29,13 +29,14 @@ const EXTRA: &str = "impersonate-extra-";
 const AUTHENTICATION_GROUP: &str = "authentication.k8s.io";
 
 /// The user that a request is carried out as, or `None` for the user who asks. `attributes` are
-/// those of the request with the user who asks. The headers come with whether the verbs of
+/// those of the request with the user who asks. `is_constrained` is whether the verbs of
 /// constrained impersonation count.
 ///
 /// # Errors
 /// 400 for headers that name no user. 403 for a user that the requesting user may not impersonate.
 pub fn impersonated(
-    (headers, is_constrained): (&HeaderMap, bool),
+    headers: &HeaderMap,
+    is_constrained: bool,
     attributes: &Attributes<'_>,
     authorizer: &dyn Authorizer,
 ) -> Result<Option<UserInfo>, Box<Status>> {

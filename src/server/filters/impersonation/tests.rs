@@ -59,8 +59,8 @@ fn asked_with(
     let info = RequestInfo::parse(&Method::GET, path, false, "").unwrap();
     let query = Query::default();
     let attributes = Attributes::of(&bob, &info, &query);
-    let asked = (headers, is_constrained);
-    impersonated(asked, &attributes, grants).map_err(|status| (status.code, status.message))
+    let found = impersonated(headers, is_constrained, &attributes, grants);
+    found.map_err(|status| (status.code, status.message))
 }
 
 fn user(given: &[(&'static str, &'static str)], grants: &Grants) -> UserInfo {
