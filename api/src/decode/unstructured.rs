@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::scalars;
+use super::tree::read_schema_or;
 use crate::document_paths::{FieldFault, FieldFaults, Place, go_kind, json_type};
 use crate::quantity;
 use crate::schema::{Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
@@ -82,7 +83,7 @@ impl Conversion<'_> {
             if value.is_null() {
                 return false;
             }
-            if let Err(why) = self.value(&field.of, value, &place) {
+            if let Err(why) = self.value(&field.of, of, value, &place) {
                 first.note(field.position + 1, why);
                 return false;
             }
@@ -95,24 +96,35 @@ impl Conversion<'_> {
         }
     }
 
-    fn value(&mut self, of: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+    /// A value in a field of `owner`, or in a list or map there.
+    fn value(
+        &mut self,
+        of: &Type,
+        owner: &Struct,
+        value: &mut Value,
+        at: &Place<'_>,
+    ) -> Result<(), String> {
         let kind = go_kind(value);
         match (&of.shape, value) {
-            (Shape::Object | Shape::Any, _) => Ok(()),
+            (Shape::Any, value) => match of.schema_or() {
+                Some(or) => read_schema_or(or, self.schema, owner, value),
+                None => Ok(()),
+            },
+            (Shape::Object, _) => Ok(()),
             (Shape::Struct(id), Value::Object(members)) => match self.schema.get(*id) {
                 Some(of) => self.members(of, members, at),
                 None => Ok(()),
             },
             (Shape::List(item), Value::Array(items)) => {
                 for (place, value) in items.iter_mut().enumerate() {
-                    self.item(item, value, &Place::Item(at, place))?;
+                    self.item(item, owner, value, &Place::Item(at, place))?;
                 }
                 Ok(())
             }
             (Shape::Map(item), Value::Object(members)) => {
                 // Kubernetes names no places in maps here.
                 for value in members.values_mut() {
-                    self.item(item, value, at)?;
+                    self.item(item, owner, value, at)?;
                 }
                 Ok(())
             }
@@ -124,12 +136,18 @@ impl Conversion<'_> {
     }
 
     /// An item of a list or a map, where null is the value that Go has without being given any.
-    fn item(&mut self, of: &Type, value: &mut Value, at: &Place<'_>) -> Result<(), String> {
+    fn item(
+        &mut self,
+        of: &Type,
+        owner: &Struct,
+        value: &mut Value,
+        at: &Place<'_>,
+    ) -> Result<(), String> {
         if value.is_null() {
             *value = scalars::zero(of);
             return Ok(());
         }
-        self.value(of, value, at)
+        self.value(of, owner, value, at)
     }
 }
 

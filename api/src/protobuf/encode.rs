@@ -16,8 +16,8 @@ use super::raw::RawJson;
 use crate::decode::{go_duration, go_time::GoTime};
 use crate::go_json::compacted;
 use crate::schema::{
-    DELIMITED, Message, MessagePart, Scalar, Schema, Shape, StructId, Type, is_list_message,
-    push_number, wire_type,
+    DELIMITED, Message, MessagePart, Scalar, Schema, SchemaOr, Shape, StructId, Type,
+    is_list_message, push_number, wire_type,
 };
 
 /// The content of a field in the buffer.
@@ -461,10 +461,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
         let ValueSeed { encoder, of } = self;
         let schema = encoder.schema_type();
         let text = Type::plain(Shape::Scalar(Scalar::String), String::new());
-        let (number, item) = match (&of.shape, &*of.go_name) {
+        let (number, item) = match (&of.shape, of.schema_or()) {
             (Shape::List(item), _) => (1, &**item),
-            (Shape::Any, "v1.JSONSchemaPropsOrArray") => (2, &schema),
-            (Shape::Any, "v1.JSONSchemaPropsOrStringArray") => (2, &text),
+            (Shape::Any, Some(SchemaOr::Schemas)) => (2, &schema),
+            (Shape::Any, Some(SchemaOr::Strings)) => (2, &text),
             _ => return Err(of_another_type(of)),
         };
         let mut start = encoder.out.len();
@@ -480,11 +480,11 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<bool, A::Error> {
         let ValueSeed { encoder, of } = self;
-        match (&of.shape, &*of.go_name) {
+        match (&of.shape, of.schema_or()) {
             (Shape::Struct(id), _) => encoder.message(*id, map)?,
-            (Shape::Any, name) => {
-                let number = match name {
-                    "v1.JSONSchemaPropsOrBool" => {
+            (Shape::Any, or) => {
+                let number = match or {
+                    Some(SchemaOr::Bool) => {
                         encoder.out.extend_from_slice(&[0x08, 1]);
                         2
                     }

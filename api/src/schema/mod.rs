@@ -19,8 +19,8 @@ pub(crate) use messages::{
     DELIMITED, Message, MessagePart, is_list_message, push_number, wire_type,
 };
 pub use model::{
-    Field, KindName, ListType, ObjectType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct,
-    StructId, Type,
+    Field, KindName, ListType, ObjectType, Patch, PatchStrategy, Scalar, Schema, SchemaOr, Shape,
+    Struct, StructId, Type,
 };
 use std::sync::LazyLock;
 

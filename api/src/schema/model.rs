@@ -112,18 +112,26 @@ impl Type {
         matches!(self.shape, Shape::Object) && self.go_name == "runtime.RawExtension"
     }
 
-    /// Whether an object here has the type of what it is in: a schema in a schema.
-    pub fn may_be_owner(&self) -> bool {
-        matches!(
-            self.go_name.as_str(),
-            "v1.JSONSchemaPropsOrArray" | "v1.JSONSchemaPropsOrBool"
-        )
+    /// What may be here besides a schema of the type that this is a field of, if that may be here.
+    pub fn schema_or(&self) -> Option<SchemaOr> {
+        match self.go_name.as_str() {
+            "v1.JSONSchemaPropsOrArray" => Some(SchemaOr::Schemas),
+            "v1.JSONSchemaPropsOrBool" => Some(SchemaOr::Bool),
+            "v1.JSONSchemaPropsOrStringArray" => Some(SchemaOr::Strings),
+            _ => None,
+        }
     }
+}
 
-    /// Whether it is a schema, or true or false.
-    pub fn may_be_bool(&self) -> bool {
-        self.go_name == "v1.JSONSchemaPropsOrBool"
-    }
+/// What may stand where a schema may: in schemas of custom resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaOr {
+    /// True or false.
+    Bool,
+    /// A list of schemas.
+    Schemas,
+    /// A list of texts.
+    Strings,
 }
 
 /// The form of a value.

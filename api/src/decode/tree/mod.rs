@@ -1,5 +1,6 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
+mod schema_or;
 mod size;
 mod typed;
 mod yaml_key;
@@ -13,6 +14,7 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
+pub(super) use self::schema_or::read_schema_or;
 pub use self::size::{is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
@@ -126,10 +128,13 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
         let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
-        let guide = match self.of {
-            Some((schema, id)) => {
-                reading.merges = schema.get(id).is_some_and(|of| !of.is_open);
-                Guide::Object(schema, id)
+        let found = self
+            .of
+            .and_then(|(schema, id)| Some((schema, schema.get(id)?)));
+        let guide = match found {
+            Some((schema, of)) => {
+                reading.merges = !of.is_open;
+                Guide::Object(schema, of)
             }
             // A test finds the type of each resource.
             None => Guide::Any,
@@ -164,7 +169,7 @@ enum Guide<'g> {
     /// Anything, in a field that is kept as it is. Nobody looks for members that are given twice.
     Opaque,
     /// A whole object with this struct.
-    Object(&'g Schema, StructId),
+    Object(&'g Schema, &'g Struct),
     /// A value of this type, in this field or in the list or map of it.
     Type(&'g Schema, &'g Type, &'g GoPath<'g>),
 }
@@ -538,7 +543,11 @@ impl<'de> Visitor<'de> for Node<'_> {
         let item = match self.guide {
             Guide::Any | Guide::Opaque | Guide::Object(..) => None,
             Guide::Type(schema, of, at) => match &of.shape {
-                Shape::Any | Shape::Object => None,
+                Shape::Any => match of.schema_or() {
+                    Some(or) => return self.schema_or_list(or, (schema, at), access),
+                    None => None,
+                },
+                Shape::Object => None,
                 Shape::List(item) => Some((schema, &**item, at)),
                 _ => {
                     while access.next_element::<IgnoredAny>()?.is_some() {}
@@ -568,12 +577,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         match self.guide {
             Guide::Any | Guide::Opaque => self.read_map(None, access),
-            Guide::Object(schema, id) => match schema.get(id) {
-                Some(of) => self.read_struct(schema, of, None, access),
-                None => self.read_map(None, access),
-            },
+            Guide::Object(schema, of) => self.read_struct(schema, of, None, access),
             Guide::Type(schema, of, at) => match &of.shape {
-                Shape::Any if of.may_be_owner() => {
+                Shape::Any if of.schema_or().is_some() => {
                     self.reading.silent += 1;
                     let reading = &mut *self.reading;
                     let inner = Node {

@@ -55,12 +55,11 @@ impl Node<'_> {
             Numbers::ByValue => fraction.filter(|number| number.fract() != 0.0),
         };
         match &of.shape {
-            Shape::Any if of.may_be_bool() && !value.is_boolean() => {
-                let reading = self.reading;
-                reading.refuse(|| "boolean or JSON schema expected".to_owned());
-                Value::Null
-            }
-            Shape::Any | Shape::Object => value,
+            Shape::Any => match of.schema_or() {
+                Some(or) => self.schema_or_single(or, value),
+                None => value,
+            },
+            Shape::Object => value,
             Shape::Scalar(scalar) => self.typed_scalar(value, fraction, *scalar),
             Shape::List(_) | Shape::Map(_) | Shape::Struct(_) => {
                 self.reading.refuse_type(json_type(&value), &of.go_name, at);
