@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::go_json::write_json;
+use crate::go_json;
 use crate::raw_texts::RawTexts;
 use crate::schema::ObjectType;
 
@@ -93,7 +93,7 @@ impl Object {
     /// Writes the value of a member as compact JSON.
     pub fn write_value(&self, out: &mut Vec<u8>, name: &str, value: &Value) {
         match &self.2 {
-            None => write_json(out, value),
+            None => go_json::write_value(out, value),
             Some(texts) => texts.write(out, &mut vec![name], value),
         }
     }
@@ -102,7 +102,7 @@ impl Object {
     pub fn json_at(&self, path: &[impl AsRef<str>]) -> String {
         let (value, mut out) = (self.at(path).unwrap_or(&Value::Null), Vec::new());
         match &self.2 {
-            None => write_json(&mut out, value),
+            None => go_json::write_value(&mut out, value),
             Some(texts) => {
                 let mut names = path.iter().map(AsRef::as_ref).collect();
                 texts.write(&mut out, &mut names, value);

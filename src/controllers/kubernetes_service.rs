@@ -309,7 +309,7 @@ impl KubernetesServiceController {
         object: Object,
     ) -> Result<(), Box<Status>> {
         let (context, options) = (self.context(), WriteOptions::default());
-        let source = UpdateSource::Replace(object);
+        let source = UpdateSource::Replace(object.into());
         match store.update(&context, at, None, source, &options).await {
             // Somebody else has changed it. It is looked at again.
             Err(status) if status.reason != StatusReason::CONFLICT => Err(status),

@@ -176,7 +176,7 @@ impl LeaderElector {
         };
         // The write carries the version that was read, so that only the fastest daemon succeeds.
         lease.0.insert("spec".to_owned(), spec);
-        let source = UpdateSource::Replace(lease);
+        let source = UpdateSource::Replace(lease.into());
         let updated = store.update(&context, LEASE, None, source, &options);
         updated.await.map(|_| ())
     }

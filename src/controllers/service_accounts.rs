@@ -169,7 +169,7 @@ impl ServiceAccountsController {
             Ok(mut changed) => {
                 let data = object.0.get("data").cloned().unwrap_or_default();
                 changed.0.insert("data".to_owned(), data);
-                let source = UpdateSource::Replace(changed);
+                let source = UpdateSource::Replace(changed.into());
                 let updating = store.update(&context, at, None, source, &options);
                 updating.await.map(|_| ())
             }

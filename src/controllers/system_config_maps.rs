@@ -139,7 +139,7 @@ async fn ensure(
                 return Ok(());
             };
             found.0.insert("data".to_owned(), data);
-            let source = UpdateSource::Replace(found);
+            let source = UpdateSource::Replace(found.into());
             let updating = store.update(&context, at, None, source, &options);
             updating.await.map(|_| ())
         }

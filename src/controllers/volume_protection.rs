@@ -262,7 +262,7 @@ async fn update(
 ) -> Result<(), Box<Status>> {
     let context = RequestContext::internal("volume-protection", Instant::now() + TIME);
     let options = WriteOptions::default();
-    let source = UpdateSource::Replace(object);
+    let source = UpdateSource::Replace(object.into());
     let updating = store.update(&context, at, None, source, &options);
     updating.await.map(|_| ())
 }

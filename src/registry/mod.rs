@@ -29,7 +29,8 @@ pub use namespaced_name::NamespacedName;
 pub use rest::RestStorage;
 pub use served::{ClusterParts, Registry, ServiceNetwork, StoredVersion};
 pub use store::{
-    Answer, Audience, Deletion, RegistryStore, StoreOptions, UpdateSource, WatchRefusal, Written,
+    Answer, Audience, Deletion, RegistryStore, Replacement, StoreOptions, UpdateSource,
+    WatchRefusal, Written,
 };
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ const EXPECTED: &[&str] = &[
 /// controller may write to an object that is gone already.
 fn unexpected(controllers: &Controllers, is_ending: bool) -> Vec<String> {
     let is_late = |line: &str| {
-        is_ending && line.contains("\\\" not found\"") && line.contains(&format!("=\"{NAMESPACE}/"))
+        is_ending && line.contains("\\\" not found\"") && line.contains(&format!("{NAMESPACE}/"))
     };
     let is_expected = |line: &str| EXPECTED.iter().any(|known| line.contains(known));
     let mut lines = controllers.error_lines();

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::field_error::go_quote;
 use crate::field_set::FieldSet;
-use crate::go_json::write_json;
+use crate::go_json::{write_text, write_value};
 use crate::object::Object;
 use crate::status::Status;
 
@@ -292,7 +291,10 @@ impl Entry {
     fn write(&self, text: &mut String) {
         let member = |text: &mut String, name: &str, value: &str| {
             if !value.is_empty() {
-                let _ = write!(text, "\"{name}\":{},", Value::from(value));
+                let mut printed = Vec::with_capacity(value.len() + 2);
+                write_text(&mut printed, value);
+                let parts = ["\"", name, "\":", &String::from_utf8_lossy(&printed), ","];
+                parts.into_iter().for_each(|part| text.push_str(part));
             }
         };
         text.push('{');
@@ -344,9 +346,9 @@ pub fn written_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
 }
 
 /// The text of entries that a client has sent.
-pub fn sent_text(list: &[Value]) -> String {
+pub fn sent_text(list: &Value) -> String {
     let mut text = Vec::new();
-    write_json(&mut text, list);
+    write_value(&mut text, list);
     String::from_utf8(text).unwrap_or_default()
 }
 
@@ -428,7 +430,7 @@ pub fn adopt(object: &mut Object) -> Result<(), EntryError> {
     let entries = match object.at(&["metadata", "managedFields"]) {
         None => return Ok(()),
         Some(Value::Null) => Vec::new(),
-        Some(Value::Array(list)) => sent_entries(&sent_text(list), &[])?,
+        Some(list @ Value::Array(_)) => sent_entries(&sent_text(list), &[])?,
         Some(_) => return Err(EntryError("they are no list".to_owned())),
     };
     object.set_managed_fields(write_entries(entries));

@@ -91,11 +91,14 @@ impl FieldManager<'_> {
     fn entries_of_write(&self, sent: Option<Value>, live: Option<&Object>) -> Vec<Entry> {
         let stored = live.and_then(|live| kept_entries(live).ok());
         let stored = stored.unwrap_or_default();
-        if let (true, Some(Value::Array(list))) = (self.subresource.is_empty(), sent) {
-            if is_reset(&list) {
-                return Vec::new();
-            }
-            let sent = sent_text(&list);
+        let sent = sent.filter(|_| self.subresource.is_empty());
+        if let Some(Value::Array(list)) = &sent
+            && is_reset(list)
+        {
+            return Vec::new();
+        }
+        if let Some(list @ Value::Array(_)) = &sent {
+            let sent = sent_text(list);
             // Most clients send back what they have read.
             let known = live.and_then(Object::managed_fields).map(|text| &**text);
             if known != Some(&*sent) {

@@ -273,7 +273,7 @@ impl NamespacedResourcesDeleter {
             return Ok(());
         };
         let (at, options) = (NamespacedName::in_cluster(name), WriteOptions::default());
-        let source = UpdateSource::Replace(namespace);
+        let source = UpdateSource::Replace(namespace.into());
         match updater.update(&self.context, at, source, &options).await {
             Ok(_) => Ok(()),
             Err(status) if status.code == 404 => Ok(()),

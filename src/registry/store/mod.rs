@@ -35,12 +35,14 @@ mod create;
 mod delete;
 mod manage;
 mod read;
+mod replacement;
 mod scale;
 mod update;
 
 pub use allocation::{Allocated, Allocation};
 pub use delete::{Answer, Deletion};
 pub use read::{Audience, WatchRefusal};
+pub use replacement::Replacement;
 
 /// The parts that all stores of a daemon share.
 #[derive(Clone, Default)]
@@ -62,10 +64,10 @@ pub struct StoreOptions {
 }
 
 /// The new content for an update.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum UpdateSource {
     /// This object (PUT).
-    Replace(Object),
+    Replace(Replacement),
     /// The result of this patch on the current object (API-151).
     Patch(Patch),
     /// The current object with this one applied (API-172). It has no type yet.

@@ -44,10 +44,14 @@ impl RegistryStore {
     ) -> Result<Written, Box<Status>> {
         let NamespacedName { namespace, name } = at;
         let mut uid = None;
-        if let UpdateSource::Replace(object) = &mut source {
+        if let UpdateSource::Replace(replacement) = &mut source
+            && let Some(object) = replacement.first()
+        {
             self.check_identity(object, namespace, name)?;
             uid = Some(object.uid().to_owned()).filter(|uid| !uid.is_empty());
         }
+        let version = source.version_use();
+        let is_applied = matches!(source, UpdateSource::Apply(_));
         let key = self.key(at)?;
         let request = Request {
             context,
@@ -59,7 +63,8 @@ impl RegistryStore {
             request,
             name,
             key: &key,
-            source: &source,
+            source: &mut source,
+            uid,
             options,
             forgets_managers: false,
             creation: None,
@@ -69,27 +74,14 @@ impl RegistryStore {
         let update = || UpdateRequest {
             key: key.clone(),
             ignore_not_found: true,
-            preconditions: Preconditions {
-                uid: uid.clone(),
-                resource_version: None,
-            },
+            // The uid is looked at where the object is decoded.
+            preconditions: Preconditions::default(),
             suggestion: None,
-            version: match &source {
-                UpdateSource::Replace(object) if object.resource_version().is_empty() => {
-                    VersionUse::Ignores
-                }
-                UpdateSource::Replace(_) => VersionUse::Names,
-                UpdateSource::Patch(patch) if patch.touches_version() => VersionUse::Reads,
-                UpdateSource::Apply(object) if !object.resource_version().is_empty() => {
-                    VersionUse::Reads
-                }
-                UpdateSource::Patch(_) | UpdateSource::Apply(_) => VersionUse::Ignores,
-            },
+            version,
             origin: context.origin(),
         };
         let target = self.target(options.dry_run);
         let mut outcome = target.guaranteed_update(update(), &mut updating).await;
-        let is_applied = matches!(source, UpdateSource::Apply(_));
         if !is_applied && matches!(&outcome, Err(error) if error.is_too_large()) {
             // It is tried once more without what it can do without (API-93, API-157).
             updating.forgets_managers = true;
@@ -174,6 +166,26 @@ impl RegistryStore {
     }
 }
 
+impl UpdateSource {
+    /// What the content does with the version that it is written for.
+    fn version_use(&mut self) -> VersionUse {
+        match self {
+            UpdateSource::Replace(replacement) => {
+                let names = |object: &mut Object| !object.resource_version().is_empty();
+                match replacement.first().is_some_and(names) {
+                    true => VersionUse::Names,
+                    false => VersionUse::Ignores,
+                }
+            }
+            UpdateSource::Patch(patch) if patch.touches_version() => VersionUse::Reads,
+            UpdateSource::Apply(object) if !object.resource_version().is_empty() => {
+                VersionUse::Reads
+            }
+            UpdateSource::Patch(_) | UpdateSource::Apply(_) => VersionUse::Ignores,
+        }
+    }
+}
+
 /// An update after which nothing keeps the object.
 struct Released {
     /// The updated object.
@@ -188,7 +200,9 @@ struct Updating<'u> {
     request: Request<'u>,
     name: &'u str,
     key: &'u str,
-    source: &'u UpdateSource,
+    source: &'u mut UpdateSource,
+    /// The uid that a replacing object has, if it has one.
+    uid: Option<String>,
     options: &'u WriteOptions,
     /// Whether the object is stored without managedFields.
     forgets_managers: bool,
@@ -214,6 +228,7 @@ impl UpdateFunction for Updating<'_> {
                 None => self.create().await?,
                 Some(cached) => {
                     let stored = self.store.to_change(&cached)?;
+                    self.check_uid(stored.uid())?;
                     let object = self.change(&cached, &stored).await?;
                     if is_released(&self.store.strategy, &object, &stored) {
                         settle(self.allocated.take(), false).await;
@@ -247,8 +262,8 @@ impl Updating<'_> {
         if self.request.subresource.is_some() {
             return Err(absent());
         }
-        let mut object = match self.source {
-            UpdateSource::Replace(object) if definition.create_on_update => self.first(object)?,
+        let mut object = match &*self.source {
+            UpdateSource::Replace(_) if definition.create_on_update => self.first()?,
             UpdateSource::Apply(applied) => self.first_applied(applied)?,
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
@@ -270,19 +285,38 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The first content of an object that is put.
-    fn first(&self, object: &Object) -> Result<Object, Box<Status>> {
-        let (store, definition) = (self.store, self.store.definition());
-        if !object.uid().is_empty() {
-            let key = store.options.root.physical(self.key);
-            let text = format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: ",
-                object.uid()
-            );
-            let status = Status::precondition_failed(definition, self.name, &key, &text);
-            return Err(Box::new(status));
+    /// Checks that the object in the store is the one that a replacing object names (API-100).
+    fn check_uid(&self, found: &str) -> Result<(), Box<Status>> {
+        match &self.uid {
+            Some(wanted) if wanted != found => {
+                let key = self.store.options.root.physical(self.key);
+                let text = format!(
+                    "Precondition failed: UID in precondition: {wanted}, UID in object meta: \
+                     {found}"
+                );
+                let definition = self.store.definition();
+                let status = Status::precondition_failed(definition, self.name, &key, &text);
+                Err(Box::new(status))
+            }
+            _ => Ok(()),
         }
-        let mut object = object.clone();
+    }
+
+    /// The replacing object.
+    fn replacing(&mut self) -> Result<Object, Box<Status>> {
+        let UpdateSource::Replace(replacement) = &mut *self.source else {
+            return Err(Box::new(Status::internal("a patch replaces nothing")));
+        };
+        let mut object = replacement.take()?;
+        self.check_identity(&mut object)?;
+        Ok(object)
+    }
+
+    /// The first content of an object that is put.
+    fn first(&mut self) -> Result<Object, Box<Status>> {
+        self.check_uid("")?;
+        let mut object = self.replacing()?;
+        let store = self.store;
         object.set_meta("resourceVersion", "");
         store.take_in(&mut object, &self.request);
         Ok(object)
@@ -365,7 +399,7 @@ impl Updating<'_> {
     }
 
     /// The requested content as an object of the hub, with its managedFields.
-    fn changed(&self, stored: &Object) -> Result<Object, Box<Status>> {
+    fn changed(&mut self, stored: &Object) -> Result<Object, Box<Status>> {
         let store = self.store;
         let live = store.in_version(stored);
         let manager = store.field_manager(&self.request);
@@ -383,14 +417,18 @@ impl Updating<'_> {
 
     /// What the request makes of a live object, with its managedFields. Both have the kind of the
     /// manager.
-    fn requested(&self, manager: &FieldManager<'_>, live: &Object) -> Result<Object, Box<Status>> {
-        if let UpdateSource::Apply(applied) = self.source {
+    fn requested(
+        &mut self,
+        manager: &FieldManager<'_>,
+        live: &Object,
+    ) -> Result<Object, Box<Status>> {
+        if let UpdateSource::Apply(applied) = &*self.source {
             let mut object = self.applied(manager, applied, Some(live))?;
             self.check_identity(&mut object)?;
             return Ok(object);
         }
         let mut object = self.wanted(manager.definition, live)?;
-        if let UpdateSource::Replace(_) = self.source {
+        if let UpdateSource::Replace(_) = &*self.source {
             // Of patches, only when owners of fields are told (API-207).
             deduplicate(&mut object, self.request.context);
         }
@@ -407,15 +445,12 @@ impl Updating<'_> {
 
     /// The requested content, based on the current object of this kind.
     fn wanted(
-        &self,
+        &mut self,
         definition: &ResourceDefinition,
         stored: &Object,
     ) -> Result<Object, Box<Status>> {
-        let patch = match self.source {
-            UpdateSource::Replace(object) | UpdateSource::Apply(object) => {
-                return Ok(object.clone());
-            }
-            UpdateSource::Patch(patch) => patch,
+        let UpdateSource::Patch(patch) = &*self.source else {
+            return self.replacing();
         };
         let Patched { mut object, faults } =
             patch.apply(stored, definition, self.options.field_validation)?;

@@ -208,7 +208,7 @@ impl Fixture {
         body: &str,
     ) -> Result<(bool, Object), Box<Status>> {
         let store = self.store(resource);
-        let source = UpdateSource::Replace(self.parse(&store, body));
+        let source = UpdateSource::Replace(self.parse(&store, body).into());
         self.update(&store, path, source, &WriteOptions::default())
             .await
     }

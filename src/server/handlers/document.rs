@@ -17,6 +17,7 @@ use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::BodyForm;
 
 /// A body that was read but not decoded.
+#[derive(Clone)]
 pub(super) struct Document {
     /// Its bytes.
     pub body: Bytes,

@@ -1,9 +1,12 @@
 //! PUT on an object (http.md 3.3).
 
+use std::sync::Arc;
+
 use super::document::Document;
 use super::{Answered, RequestScope, capability, written};
-use crate::api::options::{WriteOptions, WriteVerb};
-use crate::registry::UpdateSource;
+use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
+use crate::api::warnings::Warnings;
+use crate::registry::{Replacement, UpdateSource};
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
 use crate::server::respond;
@@ -29,8 +32,19 @@ pub(super) async fn update(
     let update = async move {
         let storage = &target.storage;
         let (validation, warnings) = (options.field_validation, &context.warnings);
-        let body = document.decode(storage.request_kind(), validation, warnings)?;
-        let source = UpdateSource::Replace(body);
+        let sent = document.clone();
+        let object = sent.decode(storage.request_kind(), validation, warnings)?;
+        let (storage_again, warned) = (Arc::clone(storage), Warnings::default());
+        let again = move || {
+            let sent = document.clone();
+            // Warnings were given.
+            sent.decode(
+                storage_again.request_kind(),
+                FieldValidation::Ignore,
+                &warned,
+            )
+        };
+        let source = UpdateSource::Replace(Replacement::read(object, again));
         let updater = capability(storage.updater())?;
         let updating = updater.update(&context, target.object(), source, &options);
         updating.await

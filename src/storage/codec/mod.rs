@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use crate::api::go_json::write_json;
+use crate::api::go_json::{write_text, write_value};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use fields::FieldCollector;
@@ -425,7 +425,7 @@ fn write_object(bytes: &mut Vec<u8>, object: &Object) {
     for (name, value) in &object.0 {
         if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
             bytes.push(b',');
-            write_json(bytes, name);
+            write_text(bytes, name);
             bytes.push(b':');
             object.write_value(bytes, name, value);
         }
@@ -477,9 +477,9 @@ fn separate(bytes: &mut Vec<u8>) {
 }
 
 fn write_member(bytes: &mut Vec<u8>, name: &str, value: &Value) {
-    write_json(bytes, name);
+    write_text(bytes, name);
     bytes.push(b':');
-    write_json(bytes, value);
+    write_value(bytes, value);
 }
 
 /// The members of an object that decoding looks at.

@@ -101,9 +101,10 @@ impl Updater for Other {
         source: UpdateSource,
         _: &'a WriteOptions,
     ) -> Answering<'a, Written> {
-        let UpdateSource::Replace(object) = source else {
+        let UpdateSource::Replace(mut replacement) = source else {
             panic!("it has no PATCH");
         };
+        let object = replacement.take().unwrap();
         let written = self.shown(&object).map(|object| Written {
             object,
             created: false,

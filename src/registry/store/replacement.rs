@@ -1,0 +1,55 @@
+//! An object that replaces another one, for as many attempts as that takes.
+
+use std::fmt;
+
+use crate::api::object::Object;
+use crate::api::status::Status;
+
+/// Makes the object again.
+type Again = Box<dyn Fn() -> Result<Object, Box<Status>> + Send + Sync>;
+
+/// An object that replaces another one. The first attempt gets it as it is. Most updates need no
+/// other, so later ones have it made again instead of each having a copy.
+pub struct Replacement {
+    object: Option<Object>,
+    again: Again,
+}
+
+impl Replacement {
+    /// A replacement by an object that can be read again.
+    pub fn read(
+        object: Object,
+        again: impl Fn() -> Result<Object, Box<Status>> + Send + Sync + 'static,
+    ) -> Replacement {
+        Replacement {
+            object: Some(object),
+            again: Box::new(again),
+        }
+    }
+
+    /// The object, if no attempt has taken it.
+    pub(super) fn first(&mut self) -> Option<&mut Object> {
+        self.object.as_mut()
+    }
+
+    /// The object for an attempt.
+    ///
+    /// # Errors
+    /// What reading it says.
+    pub fn take(&mut self) -> Result<Object, Box<Status>> {
+        self.object.take().map_or_else(&self.again, Ok)
+    }
+}
+
+impl From<Object> for Replacement {
+    fn from(object: Object) -> Replacement {
+        let copy = object.clone();
+        Replacement::read(object, move || Ok(copy.clone()))
+    }
+}
+
+impl fmt::Debug for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.object.fmt(f)
+    }
+}
