@@ -10,7 +10,9 @@ use super::admit::Request;
 use super::allocation::{Allocated, settle};
 use super::create::{SYSTEM_FIELDS, deduplicate};
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
+use crate::api::decode::{FieldFault, judge};
 use crate::api::managed_fields::{Application, FieldManager, keep_times};
+use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
@@ -80,16 +82,16 @@ impl RegistryStore {
                 }
                 UpdateSource::Replace(_) => VersionUse::Names,
                 UpdateSource::Patch(patch) if patch.touches_version() => VersionUse::Reads,
-                UpdateSource::Apply(object) if !object.resource_version().is_empty() => {
+                UpdateSource::Apply { object, .. } if !object.resource_version().is_empty() => {
                     VersionUse::Reads
                 }
-                UpdateSource::Patch(_) | UpdateSource::Apply(_) => VersionUse::Ignores,
+                UpdateSource::Patch(_) | UpdateSource::Apply { .. } => VersionUse::Ignores,
             },
             origin: context.origin(),
         };
         let target = self.target(options.dry_run);
         let mut outcome = target.guaranteed_update(update(), &mut updating).await;
-        let is_applied = matches!(source, UpdateSource::Apply(_));
+        let is_applied = matches!(source, UpdateSource::Apply { .. });
         if !is_applied && matches!(&outcome, Err(error) if error.is_too_large()) {
             // It is tried once more without what it can do without (API-93, API-157).
             updating.forgets_managers = true;
@@ -249,7 +251,7 @@ impl Updating<'_> {
         }
         let mut object = match self.source {
             UpdateSource::Replace(object) if definition.create_on_update => self.first(object)?,
-            UpdateSource::Apply(applied) => self.first_applied(applied)?,
+            UpdateSource::Apply { object, faults } => self.first_applied(object, faults)?,
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
@@ -289,10 +291,14 @@ impl Updating<'_> {
     }
 
     /// The first content of an object that is applied (API-152).
-    fn first_applied(&self, applied: &Object) -> Result<Object, Box<Status>> {
+    fn first_applied(
+        &self,
+        applied: &Object,
+        faults: &[FieldFault],
+    ) -> Result<Object, Box<Status>> {
         let definition = self.store.definition();
         let manager = self.store.field_manager(&self.request);
-        let mut object = self.applied(&manager, applied, None)?;
+        let mut object = self.applied(&manager, (applied, faults), None)?;
         if !object.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was \
@@ -309,11 +315,12 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The live object with what is applied. Both have the kind of the manager.
+    /// The live object with what is applied. Both have the kind of the manager. Members that are
+    /// given twice are told when the rest could be applied (API-156).
     fn applied(
         &self,
         manager: &FieldManager<'_>,
-        applied: &Object,
+        (applied, faults): (&Object, &[FieldFault]),
         live: Option<&Object>,
     ) -> Result<Object, Box<Status>> {
         let application = Application {
@@ -321,9 +328,17 @@ impl Updating<'_> {
             manager: &self.request.context.manager,
             force: self.options.force,
         };
-        manager.apply(live, application, |object| {
+        let object = manager.apply(live, application, |object| {
             fill_in(object, manager.definition);
-        })
+        })?;
+        let warnings = &self.request.context.warnings;
+        judge(faults, self.options.field_validation, warnings, |error| {
+            let error = error.trim_start_matches("strict decoding error: ");
+            Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {error}"
+            ))
+        })?;
+        Ok(object)
     }
 
     /// Checks that what was made still names the object in the URL.
@@ -384,15 +399,15 @@ impl Updating<'_> {
     /// What the request makes of a live object, with its managedFields. Both have the kind of the
     /// manager.
     fn requested(&self, manager: &FieldManager<'_>, live: &Object) -> Result<Object, Box<Status>> {
-        if let UpdateSource::Apply(applied) = self.source {
-            let mut object = self.applied(manager, applied, Some(live))?;
+        if let UpdateSource::Apply { object, faults } = self.source {
+            let mut object = self.applied(manager, (object, faults), Some(live))?;
             self.check_identity(&mut object)?;
             return Ok(object);
         }
         let mut object = self.wanted(manager.definition, live)?;
         if let UpdateSource::Replace(_) = self.source {
             // Of patches, only when owners of fields are told (API-207).
-            deduplicate(&mut object, self.request.context);
+            deduplicate(&mut object, OwnersStage::Read, self.request.context);
         }
         fill_in(&mut object, manager.definition);
         let name = &self.request.context.manager;
@@ -412,7 +427,7 @@ impl Updating<'_> {
         stored: &Object,
     ) -> Result<Object, Box<Status>> {
         let patch = match self.source {
-            UpdateSource::Replace(object) | UpdateSource::Apply(object) => {
+            UpdateSource::Replace(object) | UpdateSource::Apply { object, .. } => {
                 return Ok(object.clone());
             }
             UpdateSource::Patch(patch) => patch,
