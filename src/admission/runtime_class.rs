@@ -102,7 +102,12 @@ impl ValidatingPlugin for RuntimeClass {
                 return Ok(());
             };
             let class = self.class_of(attributes, pod).await?;
-            let defined = class.as_ref().and_then(overhead_of);
+            // The pod has it in thousandths, as all quantities of pods.
+            let defined = class.as_ref().and_then(overhead_of).map(|mut defined| {
+                let amounts = defined.values_mut();
+                amounts.for_each(|amount| *amount = amount.rounded_to_milli());
+                defined
+            });
             let why = match (defined, quantities(pod.at(&OVERHEAD))) {
                 (Some(defined), own) if defined != own => DIFFERENT_OVERHEAD,
                 (None, own) if !own.is_empty() => {

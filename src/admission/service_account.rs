@@ -25,6 +25,8 @@ const ACCOUNT_NAME: [&str; 2] = ["spec", "serviceAccountName"];
 const OLD_ACCOUNT_NAME: [&str; 2] = ["spec", "serviceAccount"];
 const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
 const VOLUMES: [&str; 2] = ["spec", "volumes"];
+/// What the names of volumes with the token begin with.
+const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: u32 = 3607;
 
@@ -72,7 +74,8 @@ impl ServiceAccount {
         if matches!(attributes.operation, Operation::Update(_)) {
             let account = self.account(attributes, pod).await?;
             return match unreferenced_by_ephemeral(&account, pod) {
-                Some(why) if enforces(&account) => Err(refused(&why)),
+                // This refusal alone has no reason.
+                Some(why) if enforces(&account) => Err(Box::new(Status::unknown(why))),
                 _ => Ok(()),
             };
         }
@@ -129,7 +132,7 @@ impl MutatingPlugin for ServiceAccount {
                     put(pod, &OLD_ACCOUNT_NAME, DEFAULT.into());
                 }
                 let account = self.account(attributes, pod).await?;
-                give(&account, pod, &generate_name("kube-api-access-"));
+                give(&account, pod, || generate_name(VOLUME_PREFIX));
             }
             self.check(attributes, pod).await
         }
@@ -153,10 +156,16 @@ impl ValidatingPlugin for ServiceAccount {
     }
 }
 
-/// Gives a pod the token of its account, in a volume of this name, and the account's pull secrets.
-fn give(account: &Object, pod: &mut Object, volume: &str) {
-    if automounts(account, pod) && mount(pod, volume) {
-        push(pod, &VOLUMES, token_volume(volume));
+/// Gives a pod the token of its account and the account's pull secrets. The token is in the volume
+/// that the pod has for it, else in one of this name.
+fn give(account: &Object, pod: &mut Object, new_name: impl FnOnce() -> String) {
+    if automounts(account, pod) {
+        let own = volume_for_token(pod).map(str::to_owned);
+        let is_new = own.is_none();
+        let volume = own.unwrap_or_else(new_name);
+        if mount(pod, &volume) && is_new {
+            push(pod, &VOLUMES, token_volume(&volume));
+        }
     }
     if pod.items(&PULL_SECRETS).is_empty() {
         let secrets = account.items(&["imagePullSecrets"]).iter();
@@ -174,6 +183,15 @@ fn automounts(account: &Object, pod: &Object) -> bool {
     let of_account = account.0.get("automountServiceAccountToken");
     let set = of_pod.and_then(Value::as_bool);
     set.or(of_account.and_then(Value::as_bool)).unwrap_or(true)
+}
+
+/// The volume of a pod that its name calls one with the token.
+fn volume_for_token(pod: &Object) -> Option<&str> {
+    let mut names = pod.items(&VOLUMES).iter();
+    names.find_map(|volume| {
+        let name = volume["name"].as_str()?;
+        name.starts_with(VOLUME_PREFIX).then_some(name)
+    })
 }
 
 /// Mounts the volume in every container that has nothing at its path. Answers whether one had not.
@@ -283,28 +301,36 @@ fn unreferenced_by_ephemeral(account: &Object, pod: &Object) -> Option<String> {
     )
 }
 
-/// The first variable that comes from a secret which the account does not name.
+/// The first variable, or set of them, that comes from a secret which the account does not name.
 fn unnamed_variable<'v>(
     account: &Object,
     mut containers: impl Iterator<Item = (&'static str, &'v Value)>,
 ) -> Option<String> {
     let named = account.items(&["secrets"]);
-    containers.find_map(|(what, container)| {
-        list(container, "env").iter().find_map(|variable| {
-            let reference = variable.pointer("/valueFrom/secretKeyRef")?;
-            let secret = reference["name"].as_str().unwrap_or_default();
-            let is_named = named.iter().any(|one| one["name"] == secret);
-            (!is_named).then(|| {
-                format!(
-                    "{what} {} with envVar {} referencing secret.secretName=\"{secret}\" is not \
-                     allowed because service account {} does not reference that secret",
-                    container["name"].as_str().unwrap_or_default(),
-                    variable["name"].as_str().unwrap_or_default(),
-                    account.name()
-                )
-            })
-        })
-    })
+    let unnamed = |reference: Option<&'v Value>| {
+        let secret = reference?["name"].as_str().unwrap_or_default();
+        let is_named = named.iter().any(|one| one["name"] == secret);
+        (!is_named).then_some(secret)
+    };
+    let text = |value: &'v Value| value["name"].as_str().unwrap_or_default();
+    let (what, container, place, secret) = containers.find_map(|(what, container)| {
+        let mut variables = list(container, "env").iter().filter_map(|variable| {
+            let secret = unnamed(variable.pointer("/valueFrom/secretKeyRef"))?;
+            Some((format!("envVar {}", text(variable)), secret))
+        });
+        let mut sets = list(container, "envFrom").iter().filter_map(|set| {
+            let secret = unnamed(set.get("secretRef"))?;
+            Some(("envFrom".to_owned(), secret))
+        });
+        let (place, secret) = variables.next().or_else(|| sets.next())?;
+        Some((what, container, place, secret))
+    })?;
+    Some(format!(
+        "{what} {} with {place} referencing secret.secretName=\"{secret}\" is not allowed because \
+         service account {} does not reference that secret",
+        text(container),
+        account.name()
+    ))
 }
 
 fn all_containers(pod: &Object) -> impl Iterator<Item = (&'static str, &Value)> {
@@ -332,7 +358,7 @@ mod tests {
         let account = object(json!({"imagePullSecrets": [{"name": "r"}]}));
         let mut pod = object(json!({"spec": {"containers": [
             {"name": "a"}, {"name": "b", "volumeMounts": [{"mountPath": MOUNT_PATH}]}]}}));
-        give(&account, &mut pod, "v");
+        give(&account, &mut pod, || "v".to_owned());
         let mounted = json!([{"name": "v", "readOnly": true, "mountPath": MOUNT_PATH}]);
         assert_eq!(pod.0["spec"]["containers"][0]["volumeMounts"], mounted);
         assert_eq!(pod.0["spec"]["volumes"], json!([token_volume("v")]));
@@ -346,7 +372,7 @@ mod tests {
     fn a_pod_or_an_account_may_refuse_the_token() {
         let refuses = json!({"automountServiceAccountToken": false});
         let mut pod = object(json!({"spec": {"containers": [{"name": "a"}]}}));
-        give(&object(refuses.clone()), &mut pod, "v");
+        give(&object(refuses.clone()), &mut pod, || "v".to_owned());
         assert!(pod.at(&VOLUMES).is_none());
         let wants = json!({"spec": {"automountServiceAccountToken": true}});
         assert!(automounts(&object(refuses), &object(wants)));
@@ -372,6 +398,50 @@ mod tests {
         assert_eq!(
             mirror_fault(&mirror),
             Some("a mirror pod may not reference secrets")
+        );
+    }
+
+    /// API-263.
+    #[test]
+    fn a_volume_that_is_there_for_the_token_is_mounted() {
+        let volumes = json!([{"name": "kube-api-access-a", "emptyDir": {}}]);
+        let mut pod = object(json!({"spec": {
+            "containers": [{"name": "a"}], "volumes": volumes}}));
+        give(&object(json!({})), &mut pod, || "v".to_owned());
+        assert_eq!(pod.0["spec"]["volumes"], volumes);
+        let mount = &pod.0["spec"]["containers"][0]["volumeMounts"][0];
+        assert_eq!(mount["name"], "kube-api-access-a");
+    }
+
+    /// API-263.
+    #[test]
+    fn secrets_whose_all_keys_become_variables_are_found() {
+        let account = object(json!({"metadata": {"name": "s"}, "secrets": [{"name": "own"}]}));
+        let pod = |list: &str, secret: &str| {
+            object(json!({"spec": {(list): [{"name": "c", "envFrom": [
+                {"configMapRef": {"name": "other"}}, {"secretRef": {"name": secret}}]}]}}))
+        };
+        let text = |what: &str| {
+            format!(
+                "{what} c with envFrom referencing secret.secretName=\"other\" is not allowed \
+                 because service account s does not reference that secret"
+            )
+        };
+        for (list, what) in [
+            ("containers", "container"),
+            ("initContainers", "init container"),
+        ] {
+            assert_eq!(unreferenced(&account, &pod(list, "own")), None);
+            assert_eq!(
+                unreferenced(&account, &pod(list, "other")),
+                Some(text(what))
+            );
+        }
+        let list = "ephemeralContainers";
+        assert_eq!(unreferenced_by_ephemeral(&account, &pod(list, "own")), None);
+        assert_eq!(
+            unreferenced_by_ephemeral(&account, &pod(list, "other")),
+            Some(text("ephemeral container"))
         );
     }
 }

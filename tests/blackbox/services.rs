@@ -242,6 +242,37 @@ async fn a_cluster_may_have_both_families() {
     );
 }
 
+/// API-228: a range can be used at once, unless something says that it is not ready.
+#[tokio::test]
+async fn a_new_range_can_be_used_at_once() {
+    let daemon = Daemon::with(&RANGES).await;
+    settled(&daemon).await;
+    let client = daemon.client();
+    let cidrs = "/apis/networking.k8s.io/v1/servicecidrs";
+    let cidr = json!({"metadata": {"name": "new"}, "spec": {"cidrs": ["10.78.0.0/24"]}});
+    client.call(Call::post(cidrs, &cidr)).await.expect(201);
+    let wanted = |name: &str, address: &str| {
+        let mut service = service(name, "ClusterIP");
+        service["spec"]["clusterIP"] = json!(address);
+        Call::post(SERVICES, &service)
+    };
+    client.call(wanted("a", "10.78.0.5")).await.expect(201);
+    for (status, code) in [("False", 422), ("Unknown", 201)] {
+        let condition = json!({
+            "type": "Ready", "status": status, "reason": "r", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let change = json!({"status": {"conditions": [condition]}});
+        let path = format!("{cidrs}/new/status");
+        client
+            .call(Call::merge_patch(&path, &change))
+            .await
+            .expect(200);
+        let answer = client.call(wanted("b", "10.78.0.6")).await;
+        assert_eq!(answer.status, code, "{status}: {}", answer.text());
+    }
+}
+
 /// D-44: nothing is taken for a Service that is refused.
 #[tokio::test]
 async fn faults_are_told_before_anything_is_taken() {

@@ -22,9 +22,11 @@ use crate::document_paths::json_type;
 pub use crate::document_paths::{FieldFault, strict_decoding_error};
 use crate::go_json::syntax_error;
 use crate::object::Object;
+use crate::options::FieldValidation;
 use crate::resource::ResourceDefinition;
 use crate::schema::{KindName, ObjectType, Schema, StructId};
 use crate::status::Status;
+use crate::warnings::Warnings;
 
 pub use go_text::{go_json_text, go_text};
 pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
@@ -47,6 +49,29 @@ pub struct Decoded {
     pub object: Object,
     /// Unknown and duplicate members. Strict decoding reports at most 100 (API-90).
     pub faults: Vec<FieldFault>,
+}
+
+/// Warns about unknown and duplicate fields, or refuses them, as the client asked (API-90,
+/// API-156).
+///
+/// # Errors
+/// What `refuse` makes of the text of all faults.
+pub fn judge(
+    faults: &[FieldFault],
+    validation: FieldValidation,
+    warnings: &Warnings,
+    refuse: impl FnOnce(&str) -> Status,
+) -> Result<(), Box<Status>> {
+    match validation {
+        FieldValidation::Strict if !faults.is_empty() => {
+            return Err(Box::new(refuse(&strict_decoding_error(faults))));
+        }
+        FieldValidation::Warn => faults
+            .iter()
+            .for_each(|fault| warnings.add(fault.to_string())),
+        FieldValidation::Strict | FieldValidation::Ignore => {}
+    }
+    Ok(())
 }
 
 /// Reads an object of a resource. Missing kind and apiVersion are filled in.

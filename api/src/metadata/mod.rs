@@ -16,7 +16,7 @@ use crate::object::Object;
 use crate::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
 pub use crate::field_error::{FieldError, FieldErrorKind};
-pub use owners::deduplicate_owners;
+pub use owners::{OwnersStage, deduplicate_owners};
 
 /// The limit on the keys and values of all annotations together (API-204).
 pub(crate) const MAX_ANNOTATION_BYTES: usize = 262_144;

@@ -101,8 +101,17 @@ pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
     }))
 }
 
+/// When owner references are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnersStage {
+    /// When a whole object has been read.
+    Read,
+    /// Behind admission. What a patch makes is looked at only then.
+    Admitted,
+}
+
 /// Drops owner references that equal an earlier one. Returns the warning for it, if any (API-207).
-pub fn deduplicate_owners(object: &mut Object) -> Vec<String> {
+pub fn deduplicate_owners(object: &mut Object, stage: OwnersStage) -> Vec<String> {
     let present = object
         .metadata()
         .is_some_and(|m| m.contains_key("ownerReferences"));
@@ -125,9 +134,13 @@ pub fn deduplicate_owners(object: &mut Object) -> Vec<String> {
     if repeated.is_empty() {
         return Vec::new();
     }
+    let when = match stage {
+        OwnersStage::Read => "",
+        OwnersStage::Admitted => " after mutating admission happens",
+    };
     vec![format!(
-        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references \
-         in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
+         references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
          duplicate UID(s) observed: {}",
         repeated.join(", ")
     )]

@@ -214,7 +214,7 @@ fn repeated_owners_are_dropped_with_a_warning() {
     let k = r#"{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}"#;
     let l = r#"{"apiVersion":"v1","kind":"L","name":"n","uid":"u"}"#;
     let mut object = with(&format!("{{\"ownerReferences\":[{k},{l},{k},{k}]}}"));
-    let warnings = deduplicate_owners(&mut object);
+    let warnings = deduplicate_owners(&mut object, OwnersStage::Read);
     assert_eq!(
         warnings,
         [
@@ -226,9 +226,9 @@ fn repeated_owners_are_dropped_with_a_warning() {
     let kept = object.at(&["metadata", "ownerReferences"]).cloned();
     let wanted: Value = serde_json::from_str(&format!("[{k},{l}]")).unwrap();
     assert_eq!(kept, Some(wanted));
-    assert_eq!(deduplicate_owners(&mut object), [""; 0]);
+    assert_eq!(deduplicate_owners(&mut object, OwnersStage::Read), [""; 0]);
     let mut bare = Object::default();
-    assert_eq!(deduplicate_owners(&mut bare), [""; 0]);
+    assert_eq!(deduplicate_owners(&mut bare, OwnersStage::Read), [""; 0]);
     assert_eq!(bare, Object::default());
 }
 

@@ -218,6 +218,8 @@ pub struct ResourceDefinition {
     /// Adds what an object shows of which nothing was given, beside what its type writes when it is
     /// empty: types that kube-apiserver has in memory lack fewer values (WA-41).
     pub empty: Option<fn(&mut Object)>,
+    /// An annotation that is shown with whole objects only: it is none in memory (API-71).
+    pub annotation_of_whole: Option<&'static str>,
     /// The rules for creating an object.
     pub create: CreateStrategy,
     /// The rules for updating an object at its own endpoint.
@@ -330,6 +332,7 @@ impl ResourceDefinition {
             lifetime: Lifetime::Unlimited,
             defaults: None,
             empty: None,
+            annotation_of_whole: None,
             create: CreateStrategy::default(),
             update: UpdateStrategy::default(),
             delete: DeleteStrategy::default(),

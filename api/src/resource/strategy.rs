@@ -109,4 +109,8 @@ pub struct DeleteStrategy {
     pub is_held: Option<fn(&Object) -> bool>,
     /// The first marking for deletion, for kinds with their own way of marking.
     pub mark: Option<fn(&mut Object, Timestamp)>,
+    /// Why an object of this name can't be deleted by itself.
+    pub refusal: Option<fn(&str) -> Option<&'static str>>,
+    /// The warning for who does not say what becomes of dependents.
+    pub warning_of_default: Option<&'static str>,
 }

@@ -12,7 +12,7 @@ use super::{Members, items, member, member_or_new, set_absent, set_default};
 use crate::types::object_type;
 
 /// The annotation of a DaemonSet that counts the changes of its template.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Fills in the template below a struct.
 pub(super) fn template(members: &mut Members) {

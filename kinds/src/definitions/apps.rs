@@ -2,7 +2,9 @@
 
 use super::{generation, names, rules, status, typed, with_scale, with_status};
 use crate::columns::apps as columns;
-use crate::defaults::workloads::{prepare_daemonset_status, unreadable_daemonset};
+use crate::defaults::workloads::{
+    TEMPLATE_GENERATION, prepare_daemonset_status, unreadable_daemonset,
+};
 use crate::validation::selectors::requirements_of_spec;
 use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
@@ -33,6 +35,7 @@ pub fn daemonsets() -> ResourceDefinition {
         subresources: vec![status],
         columns: columns::daemonsets(),
         unreadable: Some(unreadable_daemonset),
+        annotation_of_whole: Some(TEMPLATE_GENERATION),
         ..workload("apps.v1.DaemonSet", "daemonsets")
     })
 }

@@ -2,7 +2,14 @@
 
 use super::{checking, fill_in_whole, generation, names, rules, status, typed, with_status};
 use crate::columns::batch as columns;
-use api::resource::{DefaultPropagation, ResourceDefinition, SelectableField, UpdateCheck};
+use api::resource::{
+    DefaultPropagation, DeleteStrategy, ResourceDefinition, SelectableField, UpdateCheck,
+};
+
+/// Most who delete a Job want its pods to go too.
+const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set \
+     propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this \
+     warning";
 
 /// A workload of the group.
 fn workload(object_type: &'static str, plural: &str) -> ResourceDefinition {
@@ -31,6 +38,10 @@ pub fn jobs() -> ResourceDefinition {
     rules::applied(ResourceDefinition {
         update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         propagation: DefaultPropagation::Orphan,
+        delete: DeleteStrategy {
+            warning_of_default: Some(PODS_STAY),
+            ..DeleteStrategy::default()
+        },
         selectable_fields: vec![SelectableField::number(
             "status.successful",
             "status.succeeded",

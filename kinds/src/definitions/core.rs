@@ -60,9 +60,9 @@ pub fn namespaces() -> ResourceDefinition {
         },
         update,
         delete: DeleteStrategy {
-            grace: None,
             is_held: Some(namespace::is_held),
             mark: Some(namespace::mark),
+            ..DeleteStrategy::default()
         },
         selectable_fields: vec![SelectableField::text("status.phase", &["status.phase"])],
         selects_namespace: false,

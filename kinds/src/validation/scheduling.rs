@@ -43,6 +43,11 @@ pub fn validate_priorityclass(object: &Object) -> Faults {
     faults
 }
 
+/// Whether this is the name of a class of the system.
+pub fn is_system_class(name: &str) -> bool {
+    SYSTEM_CLASSES.iter().any(|(known, _)| *known == name)
+}
+
 /// Why an object is no class of the system.
 fn system_class_fault(object: &Object) -> Option<String> {
     let name = object.name();

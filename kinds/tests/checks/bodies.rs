@@ -3,7 +3,7 @@
 use api::decode::{BodyFormat, decode_object, type_value};
 use api::field_error::FieldError;
 use api::go_json::write_json;
-use api::metadata::{deduplicate_owners, validate_create, validate_update};
+use api::metadata::{OwnersStage, deduplicate_owners, validate_create, validate_update};
 use api::object::Object;
 use api::protobuf::{Envelope, Texts, to_json, write_message};
 use api::resource::{Cell, ResourceDefinition, UpdateCheck};
@@ -93,8 +93,11 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
 /// Owners are dropped once, and metadata of any form has faults or none (API-199 to API-208).
 fn check_metadata(row: &ResourceDefinition, object: &Object, decoded: &Object) {
     let mut object = object.clone();
-    deduplicate_owners(&mut object);
-    assert!(deduplicate_owners(&mut object).is_empty(), "{object:?}");
+    deduplicate_owners(&mut object, OwnersStage::Read);
+    assert!(
+        deduplicate_owners(&mut object, OwnersStage::Read).is_empty(),
+        "{object:?}"
+    );
     validate_create(&object, row);
     let checks = [UpdateCheck::Object, UpdateCheck::Changes];
     validate_update(&object, decoded, row, &checks);

@@ -61,7 +61,8 @@ impl BindingStore {
         }
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let preconditions = Preconditions {
-            uid: given(binding.uid()),
+            // Only the path of a pod keeps what the server sets of an object.
+            uid: given(binding.uid()).filter(|_| self.is_of_pod),
             resource_version: given(binding.resource_version()),
         };
         let now = clock::now();

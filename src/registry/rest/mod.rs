@@ -259,6 +259,20 @@ pub trait Updater: Send + Sync {
 
 /// Deletes objects, at once or later.
 pub trait Deleter: Send + Sync {
+    /// What a request to delete meets first, whether there are objects or not. It names one, or it
+    /// is about a collection.
+    ///
+    /// # Errors
+    /// 403 for an object that can't be deleted by itself (API-109).
+    fn begin(
+        &self,
+        _context: &RequestContext,
+        _name: Option<&str>,
+        _options: &DeleteOptions,
+    ) -> Result<(), Box<Status>> {
+        Ok(())
+    }
+
     /// Removes an object or marks it for removal.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::selector::Selection;
+use crate::api::status::Status;
 use crate::registry::catalog::storage_version_hash;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
@@ -162,6 +163,25 @@ impl Updater for RegistryStore {
 }
 
 impl Deleter for RegistryStore {
+    fn begin(
+        &self,
+        context: &RequestContext,
+        name: Option<&str>,
+        options: &DeleteOptions,
+    ) -> Result<(), Box<Status>> {
+        let deletion = &self.definition().delete;
+        let is_default =
+            options.propagation_policy.is_none() && options.orphan_dependents.is_none();
+        if let Some(warning) = deletion.warning_of_default.filter(|_| is_default) {
+            context.warnings.add(warning);
+        }
+        let refusal = deletion.refusal.zip(name);
+        match refusal.and_then(|(refusal, name)| Some((name, refusal(name)?))) {
+            Some((name, why)) => Err(Box::new(Status::forbidden(self.definition(), name, why))),
+            None => Ok(()),
+        }
+    }
+
     fn delete<'a>(
         &'a self,
         context: &'a RequestContext,

@@ -285,12 +285,11 @@ fn cached_list() -> ListOptions {
     }
 }
 
+/// Whether nothing says that a range is not ready. What says that it is comes from a controller.
 fn is_ready(cidr: &Object) -> bool {
     let mut conditions = cidr.items(&["status", "conditions"]).iter();
-    conditions.any(|condition| {
-        condition.get("type") == Some(&"Ready".into())
-            && condition.get("status") == Some(&"True".into())
-    })
+    let ready = conditions.find(|condition| condition.get("type") == Some(&"Ready".into()));
+    ready.is_none_or(|ready| ready.get("status") != Some(&"False".into()))
 }
 
 /// The Service that has an IPAddress.

@@ -4,6 +4,7 @@ use super::RegistryStore;
 use super::create::deduplicate;
 use crate::admission::{Attributes, Operation};
 use crate::api::managed_fields;
+use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::resource::{Scaling, Subresource};
@@ -49,7 +50,7 @@ impl RegistryStore {
             form = self.strategy.complete_admitted(object);
             keep_readable(object, request);
         }
-        deduplicate(object, request.context);
+        deduplicate(object, OwnersStage::Admitted, request.context);
         Ok(form)
     }
 

@@ -8,7 +8,7 @@ use futures_util::future::FutureExt;
 use super::admit::Request;
 use super::allocation::settle;
 use super::{RegistryStore, reconcile_namespace};
-use crate::api::metadata::deduplicate_owners;
+use crate::api::metadata::{OwnersStage, deduplicate_owners};
 use crate::api::names::generate_name;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
@@ -55,7 +55,7 @@ impl RegistryStore {
             namespace,
             subresource: None,
         };
-        deduplicate(&mut object, context);
+        deduplicate(&mut object, OwnersStage::Read, context);
         let form = self.take_in(&mut object, &request);
         let admitting = self.admit(&request, options, &mut object, (None, form));
         let form = admitting.await?;
@@ -168,6 +168,6 @@ impl RegistryStore {
 }
 
 /// Removes duplicate owners, and tells the client (API-207).
-pub(super) fn deduplicate(object: &mut Object, context: &RequestContext) {
-    context.warn(deduplicate_owners(object));
+pub(super) fn deduplicate(object: &mut Object, stage: OwnersStage, context: &RequestContext) {
+    context.warn(deduplicate_owners(object, stage));
 }

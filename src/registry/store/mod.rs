@@ -19,6 +19,7 @@ use super::namespaced_name::NamespacedName;
 use super::pending_creates::PendingCreates;
 use super::strategy::Strategy;
 use crate::admission::Admission;
+use crate::api::decode::FieldFault;
 use crate::api::object::Object;
 use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, converted};
@@ -71,7 +72,12 @@ pub enum UpdateSource {
     /// The result of this patch on the current object (API-151).
     Patch(Patch),
     /// The current object with this one applied (API-172). It has no type yet.
-    Apply(Object),
+    Apply {
+        /// What is applied.
+        object: Object,
+        /// Members that its body has twice.
+        faults: Vec<FieldFault>,
+    },
 }
 
 /// The answer to an update.

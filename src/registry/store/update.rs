@@ -10,7 +10,9 @@ use super::admit::Request;
 use super::allocation::{Allocated, settle};
 use super::create::{SYSTEM_FIELDS, deduplicate};
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
+use crate::api::decode::{FieldFault, judge};
 use crate::api::managed_fields::{Application, FieldManager, keep_times};
+use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
@@ -51,7 +53,7 @@ impl RegistryStore {
             uid = Some(object.uid().to_owned()).filter(|uid| !uid.is_empty());
         }
         let version = source.version_use();
-        let is_applied = matches!(source, UpdateSource::Apply(_));
+        let is_applied = matches!(source, UpdateSource::Apply { .. });
         let key = self.key(at)?;
         let request = Request {
             context,
@@ -178,10 +180,10 @@ impl UpdateSource {
                 }
             }
             UpdateSource::Patch(patch) if patch.touches_version() => VersionUse::Reads,
-            UpdateSource::Apply(object) if !object.resource_version().is_empty() => {
+            UpdateSource::Apply { object, .. } if !object.resource_version().is_empty() => {
                 VersionUse::Reads
             }
-            UpdateSource::Patch(_) | UpdateSource::Apply(_) => VersionUse::Ignores,
+            UpdateSource::Patch(_) | UpdateSource::Apply { .. } => VersionUse::Ignores,
         }
     }
 }
@@ -264,7 +266,7 @@ impl Updating<'_> {
         }
         let mut object = match &*self.source {
             UpdateSource::Replace(_) if definition.create_on_update => self.first()?,
-            UpdateSource::Apply(applied) => self.first_applied(applied)?,
+            UpdateSource::Apply { object, faults } => self.first_applied(object, faults)?,
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
@@ -323,10 +325,14 @@ impl Updating<'_> {
     }
 
     /// The first content of an object that is applied (API-152).
-    fn first_applied(&self, applied: &Object) -> Result<Object, Box<Status>> {
+    fn first_applied(
+        &self,
+        applied: &Object,
+        faults: &[FieldFault],
+    ) -> Result<Object, Box<Status>> {
         let definition = self.store.definition();
         let manager = self.store.field_manager(&self.request);
-        let mut object = self.applied(&manager, applied, None)?;
+        let mut object = self.applied(&manager, (applied, faults), None)?;
         if !object.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was \
@@ -343,11 +349,12 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The live object with what is applied. Both have the kind of the manager.
+    /// The live object with what is applied. Both have the kind of the manager. Members that are
+    /// given twice are told when the rest could be applied (API-156).
     fn applied(
         &self,
         manager: &FieldManager<'_>,
-        applied: &Object,
+        (applied, faults): (&Object, &[FieldFault]),
         live: Option<&Object>,
     ) -> Result<Object, Box<Status>> {
         let application = Application {
@@ -355,9 +362,17 @@ impl Updating<'_> {
             manager: &self.request.context.manager,
             force: self.options.force,
         };
-        manager.apply(live, application, |object| {
+        let object = manager.apply(live, application, |object| {
             fill_in(object, manager.definition);
-        })
+        })?;
+        let warnings = &self.request.context.warnings;
+        judge(faults, self.options.field_validation, warnings, |error| {
+            let error = error.trim_start_matches("strict decoding error: ");
+            Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {error}"
+            ))
+        })?;
+        Ok(object)
     }
 
     /// Checks that what was made still names the object in the URL.
@@ -422,15 +437,15 @@ impl Updating<'_> {
         manager: &FieldManager<'_>,
         live: &Object,
     ) -> Result<Object, Box<Status>> {
-        if let UpdateSource::Apply(applied) = &*self.source {
-            let mut object = self.applied(manager, applied, Some(live))?;
+        if let UpdateSource::Apply { object, faults } = &*self.source {
+            let mut object = self.applied(manager, (object, faults), Some(live))?;
             self.check_identity(&mut object)?;
             return Ok(object);
         }
         let mut object = self.wanted(manager.definition, live)?;
         if let UpdateSource::Replace(_) = &*self.source {
             // Of patches, only when owners of fields are told (API-207).
-            deduplicate(&mut object, self.request.context);
+            deduplicate(&mut object, OwnersStage::Read, self.request.context);
         }
         fill_in(&mut object, manager.definition);
         let name = &self.request.context.manager;

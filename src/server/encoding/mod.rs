@@ -155,7 +155,7 @@ impl Encoding {
                 refused("PartialObjectMetadataList", "events carry single objects")
             }
             (Some(Conversion::Metadata(version) | Conversion::MetadataList(version)), _) => {
-                Ok(Box::new(MetadataShape::new(version)))
+                Ok(Box::new(MetadataShape::new(version, kind)))
             }
         }
     }

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::document::judge;
 use crate::api::decode::{BodyFormat, FieldFault, decode_value, go_json_text};
 use crate::api::document_paths::json_type;
 use crate::api::object::Object;
-use crate::api::options::WriteOptions;
 use crate::api::status::Status;
-use crate::registry::{RequestContext, UpdateSource};
+use crate::registry::UpdateSource;
 
 /// Whether a body looks like JSON, which is read faster than YAML.
 pub(super) fn is_json(body: &[u8]) -> bool {
@@ -18,17 +16,13 @@ pub(super) fn is_json(body: &[u8]) -> bool {
 }
 
 /// Reads an object that is applied. It has no type yet, as what it lacks is not meant to be empty.
+/// Members that are given twice are told once it is applied (API-156).
 ///
 /// # Errors
-/// 400 for what is no object, and for members that are given twice if the client is strict
-/// (API-156).
-pub(super) fn read(
-    body: &[u8],
-    options: &WriteOptions,
-    context: &RequestContext,
-) -> Result<UpdateSource, Box<Status>> {
+/// 400 for what is no object.
+pub(super) fn read(body: &[u8]) -> Result<UpdateSource, Box<Status>> {
     let bad = |why: &str| Box::new(Status::bad_request(format!("error decoding YAML: {why}")));
-    let (value, duplicates) = decoded(body).map_err(|why| bad(&why))?;
+    let (value, faults) = decoded(body).map_err(|why| bad(&why))?;
     let members = match value {
         Value::Object(members) => members,
         Value::Null => Map::new(),
@@ -40,14 +34,10 @@ pub(super) fn read(
             )));
         }
     };
-    let (validation, warnings) = (options.field_validation, &context.warnings);
-    judge(&duplicates, validation, warnings, |error| {
-        let error = error.trim_start_matches("strict decoding error: ");
-        Status::bad_request(format!(
-            "error strict decoding YAML: error converting YAML to JSON: {error}"
-        ))
-    })?;
-    Ok(UpdateSource::Apply(Object::of(members)))
+    Ok(UpdateSource::Apply {
+        object: Object::of(members),
+        faults,
+    })
 }
 
 /// A body as YAML reads it. JSON is YAML too, but for how duplicate members are told.

@@ -26,6 +26,7 @@ pub(super) async fn delete(
     let (place, context) = (target.clone(), scope.context.clone());
     let deletion = async move {
         let deleter = capability(place.storage.deleter())?;
+        deleter.begin(&context, Some(&place.name), &options)?;
         deleter.delete(&context, place.object(), &options).await
     };
     let deletion = scope.carry_out(target.is_large(), deletion).await?;

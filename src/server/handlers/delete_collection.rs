@@ -38,6 +38,7 @@ pub(super) async fn delete_collection(
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
     let deletion = delete::options(scope, body).await?;
     options.validate_list()?;
+    deleter.begin(&scope.context, None, &deletion)?;
     let pages = Pages {
         lister: deleter,
         namespace: target.namespace.as_deref(),

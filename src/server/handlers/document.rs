@@ -3,9 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::api::decode::{
-    BodyFormat, FieldFault, decode_object, strict_decoding_error, unrecognized,
-};
+use crate::api::decode::{BodyFormat, decode_object, judge, unrecognized};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError, Texts};
@@ -78,24 +76,4 @@ impl Document {
             }
         }
     }
-}
-
-/// Warns about unknown and duplicate fields, or refuses them, as the client asked (API-90,
-/// API-156).
-pub(super) fn judge(
-    faults: &[FieldFault],
-    validation: FieldValidation,
-    warnings: &Warnings,
-    refuse: impl FnOnce(&str) -> Status,
-) -> Result<(), Box<Status>> {
-    match validation {
-        FieldValidation::Strict if !faults.is_empty() => {
-            return Err(Box::new(refuse(&strict_decoding_error(faults))));
-        }
-        FieldValidation::Warn => faults
-            .iter()
-            .for_each(|fault| warnings.add(fault.to_string())),
-        FieldValidation::Strict | FieldValidation::Ignore => {}
-    }
-    Ok(())
 }

@@ -36,7 +36,7 @@ pub(super) async fn patch(
     let (target, context) = (target.clone(), scope.context.clone());
     let update = async move {
         let source = match given {
-            Given::Apply => applied::read(&body, &options, &context)?,
+            Given::Apply => applied::read(&body)?,
             Given::Plain(kind) => source(kind, &body, &options, &target).await?,
         };
         let patcher = capability(target.storage.patcher())?;

@@ -97,7 +97,15 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
         return Err(NotAcceptable::of(true, offer));
     }
     let found = clauses.iter().find_map(|clause| clause.matched(offer));
-    found.ok_or_else(|| NotAcceptable::of(false, offer))
+    let found = found.ok_or_else(|| NotAcceptable::of(false, offer))?;
+    // The choice is made among all media types, and stands.
+    match offer == Offer::Watch && !found.media_type.has_streams() {
+        true => Err(NotAcceptable {
+            offered: MediaTypeRef::streams().collect(),
+            is_unknown: false,
+        }),
+        false => Ok(found),
+    }
 }
 
 /// The header Accept. The first counts if there are several.
@@ -145,7 +153,6 @@ impl NotAcceptable {
         let offered = match offer {
             // Lists and watches are one route.
             Offer::Lists | Offer::Watch if is_unknown => names.chain(streams).collect(),
-            Offer::Watch => streams.collect(),
             _ => names.collect(),
         };
         NotAcceptable {
@@ -232,9 +239,6 @@ impl<'h> Clause<'h> {
             "application/*" => MediaTypeRef::default(),
             _ => self.named_media_type()?,
         };
-        if offer == Offer::Watch && !media_type.has_streams() {
-            return None;
-        }
         let has_other = |name: &str, wanted: Option<&str>| {
             let value = self.parameter(name);
             value.is_some_and(|value| Some(value) != wanted)

@@ -126,6 +126,54 @@ fn yaml_is_not_for_watches_and_the_list_names_streams_api_55() {
 }
 
 #[test]
+fn the_best_media_type_counts_even_if_it_has_no_streams_api_55() {
+    let streams = [
+        "application/json;stream=watch",
+        "application/vnd.kubernetes.protobuf;stream=watch",
+    ];
+    let media_types = [
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+    ];
+    let form = "g=meta.k8s.io;v=v1";
+    for (text, offered) in [
+        ("application/yaml,application/json", &streams[..]),
+        (
+            "application/json;q=0.1,application/yaml;q=0.9",
+            &streams[..],
+        ),
+        ("application/json;q=0,application/yaml", &streams[..]),
+        (
+            &format!("application/yaml;as=Table;{form},application/json"),
+            &streams[..],
+        ),
+        (
+            &format!("application/json;as=Foo;{form},application/yaml"),
+            &streams[..],
+        ),
+        // Nothing is chosen.
+        (&format!("application/json;as=Foo;{form}"), &media_types[..]),
+        (
+            "application/json;as=Table;g=meta.k8s.io;v=v2",
+            &media_types[..],
+        ),
+        ("application/json;sv=v2", &media_types[..]),
+    ] {
+        let refused = accept(&headers(text), None, Offer::Watch);
+        let refused = refused.map_err(|refused| refused.offered);
+        assert_eq!(refused, Err(offered.to_vec()), "{text}");
+    }
+    for text in [
+        "application/json,application/yaml",
+        &format!("application/yaml;as=Foo;{form},application/json"),
+    ] {
+        let chosen = accept(&headers(text), None, Offer::Watch).unwrap();
+        assert_eq!(chosen.media_type.name(), "application/json", "{text}");
+    }
+}
+
+#[test]
 fn what_no_endpoint_has_is_refused_by_the_route_api_55() {
     let refused = accept(&headers("image/png, text/html;q=0.5"), None, Offer::Lists);
     let offered = vec![

@@ -115,6 +115,9 @@ pub enum Miss {
 /// # Errors
 /// [`Miss`]
 pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Route, Miss> {
+    if info.path.starts_with("//") {
+        return Err(Miss::Page);
+    }
     if info.is_resource {
         return resource(method, info, catalog).map(Route::Resource);
     }
@@ -126,7 +129,7 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
     }
     let parts: Vec<&str> = path.split('/').collect();
     if let Some((root, check)) = Root::of_path(path) {
-        return probed(method, Route::Health(root, check.to_owned()));
+        return Ok(Route::Health(root, check.to_owned()));
     }
     match parts.as_slice() {
         [""] | ["index.html"] => probed(method, Route::Index),
@@ -141,11 +144,11 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         ["apis", group, version] => version_of(method, group, version, catalog),
         [".well-known", "openid-configuration"] => read(method, Route::IssuerConfiguration),
         ["openid", "v1", "jwks"] => read(method, Route::IssuerKeys),
-        ["openapi", "v2"] => read(method, Route::OpenApiV2),
-        ["openapi", "v3"] => read(method, Route::OpenApiV3Index),
+        ["openapi", "v2"] => Ok(Route::OpenApiV2),
+        ["openapi", "v3"] => Ok(Route::OpenApiV3Index),
         ["openapi", "v3", ..] => {
             let key = path.trim_start_matches("openapi/v3/").to_owned();
-            read(method, Route::OpenApiV3(key))
+            Ok(Route::OpenApiV3(key))
         }
         ["taffrail", "v1", "compact"] if method == Method::POST => Ok(Route::Compact),
         ["taffrail", "v1", "compact"] => Err(Miss::Method),

@@ -124,6 +124,11 @@ fn paths_that_are_not_there_api_12() {
             ("/api/v1/configmaps/a", Miss::Resource),
             ("/api/v1/proxy/nodes/n", Miss::Resource),
             ("/taffrail/v1/nonsense", Miss::Page),
+            // A path begins with one slash.
+            ("//api/v1/namespaces/d", Miss::Page),
+            ("//api/v1", Miss::Page),
+            ("//api", Miss::Page),
+            ("//healthz", Miss::Page),
         ] {
             assert_eq!(routed(&catalog, "GET", target), Err(miss), "{target}");
         }
@@ -171,7 +176,14 @@ fn paths_of_the_server_itself() {
             ("GET", "/apis/apps/v1", "resources apps v1"),
             ("GET", "/api/v1/", "resources  v1"),
             ("GET", "/openapi/v3/apis/apps/v1", "openapi apis/apps/v1"),
+            // What checks and OpenAPI answer is the same for all methods (API-128).
             ("HEAD", "/readyz/ping", "Readyz ping"),
+            ("POST", "/healthz", "Healthz "),
+            ("OPTIONS", "/livez", "Livez "),
+            ("HEAD", "/openapi/v2", "a path of its own"),
+            ("PUT", "/openapi/v2", "a path of its own"),
+            ("HEAD", "/openapi/v3", "a path of its own"),
+            ("DELETE", "/openapi/v3/apis/apps/v1", "openapi apis/apps/v1"),
             ("POST", "/taffrail/v1/compact", "a path of its own"),
         ] {
             assert_eq!(

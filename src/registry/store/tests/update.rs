@@ -250,9 +250,9 @@ async fn the_last_finalizer_removes_a_deleted_object() {
     };
     let store = fixture.store("configmaps");
     let patch = br#"{"metadata":{"finalizers":[]}}"#;
-    let patch = UpdateSource::Patch(Patch::parse(PatchKind::Merge, patch).expect("a patch"));
+    let patch = || UpdateSource::Patch(Patch::parse(PatchKind::Merge, patch).expect("a patch"));
     let (_, shown) = fixture
-        .update(&store, A, patch.clone(), &dry)
+        .update(&store, A, patch(), &dry)
         .await
         .expect("answered");
     assert!(shown.finalizers().is_empty());
@@ -265,7 +265,7 @@ async fn the_last_finalizer_removes_a_deleted_object() {
     );
     let options = WriteOptions::default();
     let (_, last) = fixture
-        .update(&store, A, patch, &options)
+        .update(&store, A, patch(), &options)
         .await
         .expect("answered");
     assert!(last.finalizers().is_empty() && last.is_being_deleted());

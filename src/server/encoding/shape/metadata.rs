@@ -1,19 +1,27 @@
 //! Only the metadata of objects (API-71, API-75): a slice of the object, found without parsing.
 
+use std::borrow::Cow;
+
 use actors::engine::Revision;
 use actors::object::{CachedObject, revision_member};
 
 use super::{ItemForm, ListMetadata, MetaVersion, Shape, bookmark_metadata, list_opening};
+use crate::api::resource::ResourceDefinition;
 
 /// `PartialObjectMetadata`.
 pub(in crate::server::encoding) struct MetadataShape {
     version: MetaVersion,
+    /// The annotation that is not shown.
+    unshown: Option<&'static str>,
 }
 
 impl MetadataShape {
-    /// Creates the shape for metadata in this version.
-    pub fn new(version: MetaVersion) -> MetadataShape {
-        MetadataShape { version }
+    /// Creates the shape for metadata of a kind in this version.
+    pub fn new(version: MetaVersion, kind: &ResourceDefinition) -> MetadataShape {
+        MetadataShape {
+            version,
+            unshown: kind.annotation_of_whole,
+        }
     }
 }
 
@@ -30,7 +38,8 @@ impl Shape for MetadataShape {
     }
 
     fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
-        write_partial_metadata(metadata_of(object), self.version, out);
+        let metadata = shown_metadata(metadata_of(object), self.unshown);
+        write_partial_metadata(&metadata, self.version, out);
         true
     }
 
@@ -64,7 +73,8 @@ impl Shape for MetadataShape {
         }
         let (before, after) = object.around_revision();
         let moved = [before, &revision_member(at), after].concat();
-        write_partial_metadata(metadata_within(&moved), self.version, out);
+        let metadata = shown_metadata(metadata_within(&moved), self.unshown);
+        write_partial_metadata(&metadata, self.version, out);
         true
     }
 
@@ -103,6 +113,53 @@ fn metadata_within(item_body: &[u8]) -> &[u8] {
         .unwrap_or(b"{}")
 }
 
+/// A metadata document without this annotation.
+pub(super) fn shown_metadata<'m>(metadata: &'m [u8], unshown: Option<&str>) -> Cow<'m, [u8]> {
+    let without = unshown.and_then(|name| without_annotation(metadata, name));
+    without.map_or(Cow::Borrowed(metadata), Cow::Owned)
+}
+
+/// The document without an annotation, if it has that. Quotes within texts are escaped, so what is
+/// looked for is found only where it is a member.
+fn without_annotation(metadata: &[u8], name: &str) -> Option<Vec<u8>> {
+    const ALL: &[u8] = br#""annotations":"#;
+    let all = position(metadata, ALL)?;
+    let begin = all + ALL.len();
+    let end = begin + document_length(metadata.get(begin..)?)?;
+    let key = format!("\"{name}\":\"");
+    let own = begin + position(metadata.get(begin..end)?, key.as_bytes())?;
+    let value = own + key.len();
+    let own_end = value + text_length(metadata.get(value..end)?)?;
+    // Without others there are no annotations.
+    let is_only = metadata.get(own_end) == Some(&b'}') && own == begin + 1;
+    let (mut first, mut last) = match is_only {
+        true => (all, end),
+        false => (own, own_end),
+    };
+    match metadata.get(last) {
+        Some(b',') => last += 1,
+        _ if metadata.get(first.checked_sub(1)?) == Some(&b',') => first -= 1,
+        _ => {}
+    }
+    Some([metadata.get(..first)?, metadata.get(last..)?].concat())
+}
+
+fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    let mut parts = bytes.windows(wanted.len());
+    parts.position(|part| part == wanted)
+}
+
+/// The length of the rest of a text with its closing quote.
+fn text_length(bytes: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    let end = bytes.iter().position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    end.map(|at| at + 1)
+}
+
 /// The length of the JSON object at the start of the bytes.
 fn document_length(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
@@ -125,4 +182,42 @@ fn document_length(bytes: &[u8]) -> Option<usize> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-71: the count of a DaemonSet's templates is none of its annotations in memory.
+    #[test]
+    fn an_annotation_of_whole_objects_is_left_out() {
+        let without = |text: &str| {
+            let shown = shown_metadata(text.as_bytes(), Some("n"));
+            String::from_utf8(shown.into_owned()).unwrap()
+        };
+        for (whole, shown) in [
+            (r#"{"name":"a"}"#, r#"{"name":"a"}"#),
+            (r#"{"name":"a","annotations":{"n":"1"}}"#, r#"{"name":"a"}"#),
+            (
+                r#"{"name":"a","annotations":{"n":"1"},"uid":"u"}"#,
+                r#"{"name":"a","uid":"u"}"#,
+            ),
+            (
+                r#"{"annotations":{"a":"\"n\":\"1\"","n":"\\\"","x":"}"},"uid":"u"}"#,
+                r#"{"annotations":{"a":"\"n\":\"1\"","x":"}"},"uid":"u"}"#,
+            ),
+            (
+                r#"{"labels":{"n":"1"},"annotations":{"a":"b","n":"1"}}"#,
+                r#"{"labels":{"n":"1"},"annotations":{"a":"b"}}"#,
+            ),
+            (
+                r#"{"labels":{"n":"1"},"annotations":{"a":"b"}}"#,
+                r#"{"labels":{"n":"1"},"annotations":{"a":"b"}}"#,
+            ),
+        ] {
+            assert_eq!(without(whole), shown);
+            let all = shown_metadata(whole.as_bytes(), None);
+            assert_eq!(all.as_ref(), whole.as_bytes());
+        }
+    }
 }

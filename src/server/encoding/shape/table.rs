@@ -5,7 +5,7 @@ use actors::object::CachedObject;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::metadata::{metadata_of, write_partial_metadata};
+use super::metadata::{metadata_of, shown_metadata, write_partial_metadata};
 use super::{ListMetadata, MetaVersion, Shape, bookmark_metadata};
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -103,7 +103,9 @@ impl TableShape {
         self.write_cells(&tree, clock::now(), out);
         match self.include {
             IncludeObject::Metadata => {
-                write_partial_metadata(metadata_of(object), self.meta_version, out);
+                let unshown = self.version.kind().annotation_of_whole;
+                let metadata = shown_metadata(metadata_of(object), unshown);
+                write_partial_metadata(&metadata, self.meta_version, out);
             }
             IncludeObject::Object => {
                 if !self.version.write(object, out) {
