@@ -218,6 +218,9 @@ pub struct ResourceDefinition {
     /// Adds what an object shows of which nothing was given, beside what its type writes when it is
     /// empty: types that kube-apiserver has in memory lack fewer values (WA-41).
     pub empty: Option<fn(&mut Object)>,
+    /// Drops the fields of features that are off, before the object is prepared. Whether there were
+    /// any.
+    pub disabled: Option<fn(&mut Object) -> bool>,
     /// The rules for creating an object.
     pub create: CreateStrategy,
     /// The rules for updating an object at its own endpoint.
@@ -330,6 +333,7 @@ impl ResourceDefinition {
             lifetime: Lifetime::Unlimited,
             defaults: None,
             empty: None,
+            disabled: None,
             create: CreateStrategy::default(),
             update: UpdateStrategy::default(),
             delete: DeleteStrategy::default(),

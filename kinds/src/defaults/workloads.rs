@@ -126,10 +126,6 @@ pub fn statefulset(object: &mut Object) {
         {
             set_default(rolling, "partition", 0);
         }
-        // It is behind a gate that is off.
-        if let Some(rolling) = member(strategy, "rollingUpdate") {
-            rolling.remove("maxUnavailable");
-        }
     }
     if let Some(policy) = member_or_new(spec, "persistentVolumeClaimRetentionPolicy") {
         set_default(policy, "whenDeleted", "Retain");
