@@ -4,7 +4,10 @@ use super::model::{Field, ListType, Shape, Struct, StructId, Type};
 
 /// Finds these fields in structs that refer to each other.
 pub(super) fn find_reachable(structs: &mut [Struct]) {
-    let to_empties = reachable(structs, |field| field.tells_empty());
+    // What may be a schema of the same kind has its empty values below.
+    let to_empties = reachable(structs, |field| {
+        field.tells_empty() || field.of.schema_or().is_some()
+    });
     let to_keyless = reachable(structs, |field| may_lack_keys(field, structs));
     let to_raw = reachable(structs, |field| has_raw(&field.of));
     for (of, (to_empties, to_keyless)) in structs.iter_mut().zip(to_empties.zip(to_keyless)) {
