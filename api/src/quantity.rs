@@ -7,6 +7,10 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
+mod wrapped;
+
+pub use wrapped::seems_whole;
+
 /// The form in which a quantity was written, which is the form in which it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {

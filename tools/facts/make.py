@@ -126,6 +126,7 @@ EMPTY = {
     "batch.v1.PodFailurePolicyOnExitCodesRequirement": {"values"},
     "core.v1.NodeSelector": {"nodeSelectorTerms"},
     "core.v1.PersistentVolumeSpec": {"capacity"},
+    "networking.v1.IngressSpec": {"rules"},
     "networking.v1.ServiceCIDRSpec": {"cidrs"},
     "resource.v1.ResourceSliceSpec": {"devices", "sharedCounters"},
     "admissionregistration.v1.MutatingWebhookConfiguration": {"webhooks"},

@@ -140,8 +140,8 @@ pub fn deduplicate_owners(object: &mut Object, stage: OwnersStage) -> Vec<String
     };
     vec![format!(
         ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
-         references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; \
-         duplicate UID(s) observed: {}",
+         references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+         requests; duplicate UID(s) observed: {}",
         repeated.join(", ")
     )]
 }

@@ -220,6 +220,9 @@ pub struct ResourceDefinition {
     pub empty: Option<fn(&mut Object)>,
     /// An annotation that is shown with whole objects only: it is none in memory (API-71).
     pub annotation_of_whole: Option<&'static str>,
+    /// Drops the fields of features that are off, before the object is prepared. Whether there were
+    /// any.
+    pub disabled: Option<fn(&mut Object) -> bool>,
     /// The rules for creating an object.
     pub create: CreateStrategy,
     /// The rules for updating an object at its own endpoint.
@@ -333,6 +336,7 @@ impl ResourceDefinition {
             defaults: None,
             empty: None,
             annotation_of_whole: None,
+            disabled: None,
             create: CreateStrategy::default(),
             update: UpdateStrategy::default(),
             delete: DeleteStrategy::default(),

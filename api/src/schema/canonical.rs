@@ -71,7 +71,7 @@ impl Schema {
                 has_empty = true;
                 return true;
             }
-            has_empty |= self.canonicalize_value(&field.of, value, empty);
+            has_empty |= self.canonicalize_value((id, &field.of), value, empty);
             if field.of.is_pointer || !is_zero(&field.of, value) {
                 return true;
             }
@@ -124,22 +124,39 @@ impl Schema {
         }
     }
 
-    fn canonicalize_value(&self, of: &Type, value: &mut Value, empty: Empty) -> bool {
+    /// The same in the value of a field of the struct `owner`.
+    fn canonicalize_value(
+        &self,
+        (owner, of): (StructId, &Type),
+        value: &mut Value,
+        empty: Empty,
+    ) -> bool {
         match (&of.shape, value) {
+            // A schema below one of its kind, or several.
+            (Shape::Any, Value::Object(members)) if of.schema_or().is_some() => {
+                self.canonicalize_with(owner, members, empty)
+            }
+            (Shape::Any, Value::Array(items)) if of.schema_or().is_some() => {
+                let mut has_empty = false;
+                for members in items.iter_mut().filter_map(Value::as_object_mut) {
+                    has_empty |= self.canonicalize_with(owner, members, empty);
+                }
+                has_empty
+            }
             (Shape::Struct(id), Value::Object(members)) => {
                 self.canonicalize_with(*id, members, empty)
             }
             (Shape::List(item), Value::Array(items)) if has_parts(item) => {
                 let mut has_empty = false;
                 for value in items {
-                    has_empty |= self.canonicalize_value(item, value, empty);
+                    has_empty |= self.canonicalize_value((owner, item), value, empty);
                 }
                 has_empty
             }
             (Shape::Map(item), Value::Object(members)) if has_parts(item) => {
                 let mut has_empty = false;
                 for value in members.values_mut() {
-                    has_empty |= self.canonicalize_value(item, value, empty);
+                    has_empty |= self.canonicalize_value((owner, item), value, empty);
                 }
                 has_empty
             }
@@ -201,7 +218,11 @@ fn absent_scalar(scalar: Scalar, field: &Field) -> Option<Value> {
 }
 
 fn has_parts(of: &Type) -> bool {
-    matches!(of.shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
+    match of.shape {
+        Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => true,
+        Shape::Any => of.schema_or().is_some(),
+        Shape::Scalar(_) | Shape::Object => false,
+    }
 }
 
 /// Whether a value that is no pointer is the one that Go has without being given any.

@@ -17,7 +17,7 @@ impl Schema {
             };
             let before = stored.get(&field.name);
             if !is_nothing(value) {
-                self.forget_below(&field.of, value, before);
+                self.forget_below((id, &field.of), value, before);
             } else if field.tells_empty() && !field.of.is_pointer && before.is_none_or(is_nothing) {
                 match field.is_always_printed {
                     true => *value = Value::Null,
@@ -30,23 +30,41 @@ impl Schema {
     }
 
     /// What the stored object has not has no empty values that would be changes either.
-    fn forget_below(&self, of: &Type, value: &mut Value, stored: Option<&Value>) {
+    fn forget_below(
+        &self,
+        (owner, of): (StructId, &Type),
+        value: &mut Value,
+        stored: Option<&Value>,
+    ) {
+        let nothing = Map::new();
         match (&of.shape, value) {
             (Shape::Struct(id), Value::Object(members)) => {
-                let nothing = Map::new();
                 let before = stored.and_then(Value::as_object).unwrap_or(&nothing);
                 self.forget_same_empties(*id, members, before);
+            }
+            (Shape::Any, Value::Object(members)) if of.schema_or().is_some() => {
+                let before = stored.and_then(Value::as_object).unwrap_or(&nothing);
+                self.forget_same_empties(owner, members, before);
+            }
+            (Shape::Any, Value::Array(items)) if of.schema_or().is_some() => {
+                for (place, value) in items.iter_mut().enumerate() {
+                    let before = stored.and_then(|stored| stored.get(place));
+                    let before = before.and_then(Value::as_object).unwrap_or(&nothing);
+                    if let Value::Object(members) = value {
+                        self.forget_same_empties(owner, members, before);
+                    }
+                }
             }
             (Shape::List(item), Value::Array(items)) => {
                 for (place, value) in items.iter_mut().enumerate() {
                     let before = stored.and_then(|stored| stored.get(place));
-                    self.forget_below(item, value, before);
+                    self.forget_below((owner, item), value, before);
                 }
             }
             (Shape::Map(item), Value::Object(members)) => {
                 for (name, value) in members {
                     let before = stored.and_then(|stored| stored.get(name));
-                    self.forget_below(item, value, before);
+                    self.forget_below((owner, item), value, before);
                 }
             }
             _ => {}
@@ -123,5 +141,33 @@ mod tests {
                 "rules": [],
             }})
         );
+    }
+
+    /// API-254: schemas below `items`, `additionalProperties` and `dependencies` are like others.
+    #[test]
+    fn empty_values_of_schemas_below_schemas_are_as_those_of_others() {
+        const SCHEMAS: &str = "package a.v1\n\ntype Thing kind\n  1 schema Props\n\n\
+            type Props\n  1 required []string empty\n  2 items *schemaorarray\n\
+            \x20 3 also *schemaorbool\n  4 needs map[string]schemaorstrings\n\
+            \x20 5 type string\n";
+        let schema = Schema::read(&[SCHEMAS]).unwrap();
+        let id = schema.find("a.v1.Thing").unwrap();
+        let empty = json!({"required": [], "type": "", "also": {"required": []}});
+        let given = members(json!({"schema": {
+            "items": empty, "also": {"items": [empty]},
+            "needs": {"a": empty, "b": ["c"]},
+        }}));
+        let mut told = given.clone();
+        assert!(schema.canonicalize_with(id, &mut told, Empty::Told));
+        let mut stored = given;
+        assert!(!schema.canonicalize_with(id, &mut stored, Empty::Forgotten));
+        let bare = json!({"also": {}});
+        let wanted = json!({"schema": {
+            "items": bare, "also": {"items": [bare]}, "needs": {"a": bare, "b": ["c"]},
+        }});
+        assert_eq!(Value::Object(stored.clone()), wanted);
+        assert_ne!(told, stored);
+        schema.forget_same_empties(id, &mut told, &stored);
+        assert_eq!(told, stored);
     }
 }

@@ -4,7 +4,10 @@ use super::model::{Field, ListType, Shape, Struct, StructId, Type};
 
 /// Finds these fields in structs that refer to each other.
 pub(super) fn find_reachable(structs: &mut [Struct]) {
-    let to_empties = reachable(structs, |field| field.tells_empty());
+    // What may be a schema of the same kind has its empty values below.
+    let to_empties = reachable(structs, |field| {
+        field.tells_empty() || may_have_schemas(&field.of)
+    });
     let to_keyless = reachable(structs, |field| may_lack_keys(field, structs));
     let to_raw = reachable(structs, |field| has_raw(&field.of));
     for (of, (to_empties, to_keyless)) in structs.iter_mut().zip(to_empties.zip(to_keyless)) {
@@ -65,6 +68,15 @@ fn may_lack_keys(field: &Field, structs: &[Struct]) -> bool {
         key.is_none_or(|key| key.value_if_absent().is_none())
     };
     !keys.is_empty() && keys.iter().all(is_optional)
+}
+
+/// Whether the value may be a schema where something else may be too, or items or values of a map
+/// may.
+fn may_have_schemas(of: &Type) -> bool {
+    match &of.shape {
+        Shape::List(item) | Shape::Map(item) => may_have_schemas(item),
+        _ => of.schema_or().is_some(),
+    }
 }
 
 /// Whether the value is kept as JSON, or that of items or of a map is.

@@ -20,6 +20,7 @@ pub fn customresourcedefinition(object: &mut Object) {
     }
     set_absent(spec, "conversion", json!({"strategy": "None"}));
     if let Some(conversion) = member(spec, "conversion") {
+        drop_empty_webhook(conversion);
         webhook(conversion);
     }
     let stored = storage_version(spec).map(str::to_owned);
@@ -29,6 +30,18 @@ pub fn customresourcedefinition(object: &mut Object) {
         if versions.is_none_or(Vec::is_empty) {
             status.insert("storedVersions".to_owned(), json!([stored]));
         }
+    }
+}
+
+/// A webhook of which nothing is said is none. One with an empty list is none when it is stored.
+fn drop_empty_webhook(conversion: &mut Members) {
+    let is_nothing = |value: Option<&Value>| value.is_none_or(Value::is_null);
+    let is_empty = member(conversion, "webhook").is_some_and(|webhook| {
+        let parts = ["clientConfig", "conversionReviewVersions"];
+        parts.iter().all(|part| is_nothing(webhook.get(*part)))
+    });
+    if is_empty {
+        conversion.remove("webhook");
     }
 }
 
@@ -48,4 +61,32 @@ fn storage_version(spec: &Members) -> Option<&str> {
     let stored = versions.iter().find(is_stored)?;
     // Without a name it is the empty one.
     Some(stored.get("name").and_then(Value::as_str).unwrap_or(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-236, as kube-apiserver 1.36 answers.
+    #[test]
+    fn a_webhook_of_which_nothing_is_said_is_none() {
+        for (given, is_kept) in [
+            (json!({}), false),
+            (
+                json!({"clientConfig": null, "conversionReviewVersions": null}),
+                false,
+            ),
+            (json!({"conversionReviewVersions": []}), true),
+            (json!({"clientConfig": {}}), true),
+            (json!({"conversionReviewVersions": ["v1"]}), true),
+        ] {
+            let spec = json!({"conversion": {"strategy": "None", "webhook": given}});
+            let definition = json!({"spec": spec});
+            let definition = definition.as_object().expect("an object");
+            let mut object = Object::of(definition.clone());
+            customresourcedefinition(&mut object);
+            let conversion = object.at(&["spec", "conversion"]).expect("a conversion");
+            assert_eq!(conversion.get("webhook").is_some(), is_kept, "{given}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
+use super::pods::resources::resource_list;
 use super::{Members, items, member, set_default};
 
 /// How long the affinity to a client lasts: three hours.
@@ -162,5 +163,23 @@ pub fn node(object: &mut Object) {
     let has_allocatable = status.get("allocatable").filter(is_set).is_some();
     if let (false, Some(capacity)) = (has_allocatable, status.get("capacity").filter(is_set)) {
         status.insert("allocatable".to_owned(), capacity.clone());
+    }
+    resource_list(status, "capacity");
+    resource_list(status, "allocatable");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-254, as kube-apiserver 1.36 answers.
+    #[test]
+    fn amounts_of_a_node_are_whole_thousandths() {
+        let status = json!({"capacity": {"cpu": "1.0000001"}, "allocatable": {"cpu": "0.0001"}});
+        let body = json!({"metadata": {"name": "n"}, "status": status});
+        let mut object = Object::of(body.as_object().expect("an object").clone());
+        node(&mut object);
+        let status = json!({"capacity": {"cpu": "1001m"}, "allocatable": {"cpu": "1m"}});
+        assert_eq!(object.0["status"], status);
     }
 }

@@ -7,6 +7,7 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::pods::pod_template_spec;
+use super::pods::resources::resource_list;
 use super::storage::persistentvolumeclaim_spec;
 use super::{Members, items, member, member_or_new, set_absent, set_default};
 use crate::types::object_type;
@@ -126,10 +127,6 @@ pub fn statefulset(object: &mut Object) {
         {
             set_default(rolling, "partition", 0);
         }
-        // It is behind a gate that is off.
-        if let Some(rolling) = member(strategy, "rollingUpdate") {
-            rolling.remove("maxUnavailable");
-        }
     }
     if let Some(policy) = member_or_new(spec, "persistentVolumeClaimRetentionPolicy") {
         set_default(policy, "whenDeleted", "Retain");
@@ -146,6 +143,8 @@ fn claim_template(claim: &mut Members) {
     claim.insert("apiVersion".to_owned(), "v1".into());
     if let Some(status) = member_or_new(claim, "status") {
         set_default(status, "phase", "Pending");
+        resource_list(status, "capacity");
+        resource_list(status, "allocatedResources");
     }
     if let Some(spec) = member_or_new(claim, "spec") {
         persistentvolumeclaim_spec(spec);
@@ -226,5 +225,25 @@ fn set_template_generation(object: &mut Object, counted: i64) {
     if let Some(annotations) = member_or_new(object.metadata_mut(), "annotations") {
         let counted = json!(counted.to_string());
         annotations.insert(TEMPLATE_GENERATION.to_owned(), counted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-254, as kube-apiserver 1.36 answers.
+    #[test]
+    fn amounts_in_templates_of_claims_are_whole_thousandths() {
+        let amounts = json!({"storage": "1.00001"});
+        let status = json!({"capacity": amounts, "allocatedResources": amounts});
+        let claim = json!({"metadata": {"name": "v"}, "status": status});
+        let body = json!({"spec": {"volumeClaimTemplates": [claim]}});
+        let mut object = Object::of(body.as_object().expect("an object").clone());
+        statefulset(&mut object);
+        let claim = &object.0["spec"]["volumeClaimTemplates"][0];
+        let whole = json!({"storage": "1001m"});
+        assert_eq!(claim["status"]["capacity"], whole);
+        assert_eq!(claim["status"]["allocatedResources"], whole);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{cluster, generation, rules, typed, with_bare_status};
 use crate::columns::resource as columns;
-use crate::special::resourceslices;
+use crate::special::{resourceclaims, resourceslices};
 use api::resource::{NameRule, ResourceDefinition, SelectableField, UpdateCheck, UpdateStrategy};
 
 const GROUP: &str = "resource.k8s.io";
@@ -20,11 +20,15 @@ pub fn deviceclasses() -> ResourceDefinition {
 
 /// ResourceClaims.
 pub fn resourceclaims() -> ResourceDefinition {
+    let mut row = with_bare_status(typed("resource.v1.ResourceClaim", GROUP, "resourceclaims"));
+    for status in &mut row.subresources {
+        status.update.prepare = Some(resourceclaims::prepare_status);
+    }
     rules::applied(ResourceDefinition {
         returns_deleted: true,
         update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],
         columns: columns::resourceclaims(),
-        ..with_bare_status(typed("resource.v1.ResourceClaim", GROUP, "resourceclaims"))
+        ..row
     })
 }
 

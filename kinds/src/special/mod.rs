@@ -14,6 +14,7 @@ pub(super) mod features;
 pub(super) mod limitranges;
 pub(super) mod namespaces;
 pub(super) mod pods;
+pub(super) mod resourceclaims;
 pub(super) mod resourceslices;
 pub(super) mod serviceaccounts;
 pub mod services;

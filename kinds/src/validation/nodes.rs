@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::defaults::core::node;
     use crate::recorded::{Functions, check};
-    use crate::special::features::prepare_node;
+    use crate::special::features::drop_of_node;
 
     #[test]
     fn answers_are_those_of_kube_apiserver() {
@@ -258,7 +258,7 @@ mod tests {
             Functions {
                 defaults: Some(|object| {
                     node(object);
-                    prepare_node(object);
+                    drop_of_node(object);
                 }),
                 create: validate_node,
                 update: Some(match path.ends_with("/status") {

@@ -21,7 +21,7 @@ use std::fmt::Display;
 use api::field::Field;
 use api::field_error::GoQuoted;
 use api::object::Object;
-use api::quantity::{Quantity, printed};
+use api::quantity::{printed, seems_whole};
 use api::warnings::Warnings;
 
 /// The annotation that once named the class of volumes and claims.
@@ -40,8 +40,7 @@ fn quoted(text: &str) -> GoQuoted<'_> {
 /// Bytes have no fractions.
 fn warn_of_fraction(field: &Field<'_>, warnings: &Warnings) {
     let text = field.text();
-    let quantity: Option<Quantity> = text.parse().ok();
-    if quantity.is_some_and(|quantity| quantity.milli_value() % 1000 != 0) {
+    if seems_whole(text) == Ok(false) {
         let shown = printed(text).unwrap_or_default();
         let shown = quoted(&shown);
         let text = format!("fractional byte value {shown} is invalid, must be an integer");

@@ -41,6 +41,9 @@ fn created(value: &Value, row: &ResourceDefinition) -> (Object, Vec<String>) {
         function.map_or_else(Vec::new, |warnings| warnings(object, None))
     };
     let mut warnings = call(row.create.warnings_before, &object);
+    if let Some(disabled) = row.disabled {
+        disabled(&mut object);
+    }
     if let Some(prepare) = row.create.prepare {
         prepare(&mut object);
     }
@@ -67,6 +70,9 @@ fn updated(case: &Value, row: &ResourceDefinition) -> Vec<String> {
     let strategy = part.map_or(&row.update, |part| &part.update);
     for path in &strategy.keeps {
         api::object::keep(&mut object, &stored, path);
+    }
+    if let Some(disabled) = row.disabled {
+        disabled(&mut object);
     }
     if let Some(prepare) = strategy.prepare {
         prepare(&mut object, &stored);

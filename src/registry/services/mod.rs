@@ -167,7 +167,7 @@ impl Allocation for ServiceAllocators {
         dry_run: bool,
     ) -> BoxFuture<'a, Result<Box<dyn Allocated>, Box<Status>>> {
         async move {
-            let faults = complete_families(object, &self.addresses.families());
+            let faults = complete_families(object, stored, &self.addresses.families());
             if !faults.is_empty() {
                 return Err(self.invalid(object, &faults));
             }

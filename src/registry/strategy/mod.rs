@@ -118,6 +118,9 @@ impl Strategy {
                 form = Form::Unknown;
             }
         }
+        if self.definition.disabled.is_some_and(|drop| drop(object)) {
+            form = Form::Unknown;
+        }
         if let GenerationRule::OnChangeOf(_) = self.definition.generation {
             set_generation(object, 1);
         }
@@ -181,6 +184,9 @@ impl Strategy {
         }
         for part in &strategy.keeps {
             keep(object, stored, part);
+        }
+        if let Some(disabled) = self.definition.disabled {
+            disabled(object);
         }
         if let Some(prepare) = strategy.prepare {
             if subresource.is_none() && !self.definition.generation_tells_empty {

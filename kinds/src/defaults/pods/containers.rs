@@ -25,23 +25,12 @@ pub(super) fn container(members: &mut Members) {
             self::probe(probe);
         }
     }
-    drop_stop_signal(members);
     if let Some(lifecycle) = member(members, "lifecycle") {
         for name in ["postStart", "preStop"] {
             if let Some(handler) = member(lifecycle, name) {
                 http_get(handler);
             }
         }
-    }
-}
-
-/// Signals of choice are not enabled. They are dropped.
-fn drop_stop_signal(container: &mut Members) {
-    let lifecycle = member(container, "lifecycle");
-    let is_empty = lifecycle
-        .is_some_and(|lifecycle| lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty());
-    if is_empty {
-        container.remove("lifecycle");
     }
 }
 

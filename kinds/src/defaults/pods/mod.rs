@@ -62,8 +62,6 @@ pub fn pod_template_spec(members: &mut Members) {
 /// The spec of a pod, as templates have it (API-245).
 pub fn pod_spec(members: &mut Members) {
     mirror_service_account(members);
-    // Scheduling in groups is not enabled.
-    members.remove("schedulingGroup");
     set_default(members, "dnsPolicy", "ClusterFirst");
     set_default(members, "restartPolicy", "Always");
     set_default(members, "securityContext", Map::new());
@@ -139,6 +137,7 @@ fn pod_status(members: &mut Members) {
 mod tests {
     use super::*;
     use crate::recorded::{self, Functions};
+    use crate::special::features;
 
     #[test]
     fn the_address_of_a_pod_is_the_first_of_its_addresses() {
@@ -176,6 +175,12 @@ mod tests {
     fn pod_template(object: &mut Object) {
         let template = member(&mut object.0, "template");
         pod_template_spec(template.expect("a template"));
+        features::drop_of_podtemplate(object);
+    }
+
+    fn whole_pod(object: &mut Object) {
+        pod(object);
+        features::drop_of_pod(object);
     }
 
     #[test]
@@ -183,7 +188,7 @@ mod tests {
         let cases = include_str!("../../../recorded/pod_defaults.json");
         recorded::check(cases, |path| Functions {
             defaults: Some(match path.ends_with("/pods") {
-                true => pod,
+                true => whole_pod,
                 false => pod_template,
             }),
             create: |_| Vec::new(),

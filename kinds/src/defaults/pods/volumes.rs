@@ -10,9 +10,6 @@ use crate::defaults::{Members, items, member, member_or_new, set_default};
 /// The mode of files: readable for all.
 const FILE_MODE: i64 = 0o644;
 
-/// Sources of files that are not enabled. They are dropped.
-const DISABLED_PROJECTIONS: [&str; 2] = ["clusterTrustBundle", "podCertificate"];
-
 /// A volume of a pod.
 pub(super) fn volume(members: &mut Members) {
     let has_source = members
@@ -69,9 +66,6 @@ fn volume_source(kind: &str, source: &mut Members) {
 fn projected(source: &mut Members) {
     set_default(source, "defaultMode", FILE_MODE);
     for projection in items(source, "sources") {
-        for disabled in DISABLED_PROJECTIONS {
-            projection.remove(disabled);
-        }
         if let Some(downward) = member(projection, "downwardAPI") {
             items(downward, "items").for_each(value_source);
         }

@@ -16,6 +16,7 @@ type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
 struct Rules {
     defaults: Option<fn(&mut Object)>,
     empty: Option<fn(&mut Object)>,
+    disabled: Option<fn(&mut Object) -> bool>,
     prepare_create: Option<fn(&mut Object)>,
     prepare_update: Option<fn(&mut Object, &Object)>,
     create: Option<Check>,
@@ -32,6 +33,7 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     let rules = of(row.object_type.name);
     row.defaults = row.defaults.or(rules.defaults);
     row.empty = row.empty.or(rules.empty);
+    row.disabled = rules.disabled;
     row.create.prepare = row.create.prepare.or(rules.prepare_create);
     row.create.validate = row.create.validate.or(rules.create);
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
@@ -63,6 +65,7 @@ fn of(object_type: &str) -> Rules {
 const NONE: Rules = Rules {
     defaults: None,
     empty: None,
+    disabled: None,
     prepare_create: None,
     prepare_update: None,
     create: None,

@@ -128,8 +128,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
     (
         "coordination.v1.Lease",
         Rules {
-            prepare_create: Some(special::features::prepare_lease),
-            prepare_update: Some(special::features::prepare_lease_update),
+            disabled: Some(special::features::drop_of_lease),
             create: Some(validation::leases::validate_lease),
             update: Some(validation::leases::validate_lease_update),
             ..NONE
@@ -317,8 +316,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "storage.v1.CSIDriver",
         Rules {
             defaults: Some(defaults::storage::csidriver),
-            prepare_create: Some(special::features::prepare_csidriver),
-            prepare_update: Some(special::features::prepare_csidriver_update),
+            disabled: Some(special::features::drop_of_csidriver),
             create: Some(validation::storage::validate_csidriver),
             update: Some(validation::storage::validate_csidriver_update),
             warnings: Some(warnings::storage::of_csidriver),

@@ -17,6 +17,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.DaemonSet",
         Rules {
             defaults: Some(defaults::workloads::daemonset),
+            disabled: Some(special::features::drop_of_template),
             empty: Some(defaults::workloads::no_template_generation),
             create: Some(validation::workloads::validate_daemonset),
             update: Some(validation::workloads::validate_daemonset_update),
@@ -32,6 +33,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.Deployment",
         Rules {
             defaults: Some(defaults::workloads::deployment),
+            disabled: Some(special::features::drop_of_template),
             empty: Some(defaults::workloads::no_replicas),
             create: Some(validation::workloads::validate_deployment),
             update: Some(validation::workloads::validate_deployment_update),
@@ -45,6 +47,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.ReplicaSet",
         Rules {
             defaults: Some(defaults::workloads::replicaset),
+            disabled: Some(special::features::drop_of_template),
             empty: Some(defaults::workloads::no_replicas),
             create: Some(validation::workloads::validate_replicaset),
             update: Some(validation::workloads::validate_replicaset_update),
@@ -58,6 +61,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "apps.v1.StatefulSet",
         Rules {
             defaults: Some(defaults::workloads::statefulset),
+            disabled: Some(special::features::drop_of_statefulset),
             empty: Some(defaults::workloads::no_replicas),
             create: Some(validation::workloads::validate_statefulset),
             update: Some(validation::workloads::validate_statefulset_update),
@@ -100,6 +104,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "batch.v1.CronJob",
         Rules {
             defaults: Some(defaults::batch::cronjob),
+            disabled: Some(special::features::drop_of_cronjob),
             create: Some(validation::batch::validate_cronjob),
             update: Some(validation::batch::validate_cronjob_update),
             ratchets: validation::ratcheting::PODS,
@@ -111,6 +116,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "batch.v1.Job",
         Rules {
             defaults: Some(defaults::batch::job),
+            disabled: Some(special::features::drop_of_template),
             create: Some(validation::batch::validate_job),
             update: Some(validation::batch::validate_job_update),
             status: Some(validation::batch::validate_job_status_update),
@@ -167,8 +173,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "core.v1.Node",
         Rules {
             defaults: Some(defaults::core::node),
-            prepare_create: Some(special::features::prepare_node),
-            prepare_update: Some(special::features::prepare_node_update),
+            disabled: Some(special::features::drop_of_node),
             create: Some(validation::nodes::validate_node),
             update: Some(validation::nodes::validate_node_update),
             status: Some(validation::nodes::validate_node_status_update),
@@ -204,6 +209,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "core.v1.Pod",
         Rules {
             defaults: Some(defaults::pods::pod),
+            disabled: Some(special::features::drop_of_pod),
             create: Some(validation::pods::validate_pod),
             update: Some(validation::pods::update::validate_pod_update),
             status: Some(validation::pods::status::validate_pod_status_update),
@@ -217,6 +223,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "core.v1.PodTemplate",
         Rules {
             defaults: Some(defaults::workloads::podtemplate),
+            disabled: Some(special::features::drop_of_podtemplate),
             create: Some(validation::workloads::validate_podtemplate),
             update: Some(validation::workloads::validate_podtemplate_update),
             ratchets: validation::ratcheting::PODS,
@@ -228,6 +235,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
         "core.v1.ReplicationController",
         Rules {
             defaults: Some(defaults::workloads::replicationcontroller),
+            disabled: Some(special::features::drop_of_template),
             create: Some(validation::workloads::validate_replicationcontroller),
             update: Some(validation::workloads::validate_replicationcontroller_update),
             status: Some(validation::workloads::validate_replicationcontroller_status_update),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use api::field::Field;
 use api::object::Object;
 
 use crate::defaults::{items, member, member_or_new};
@@ -53,29 +54,34 @@ pub(super) fn apply(object: &mut Object) {
     }
 }
 
-/// The names of the containers of a new pod that get their profiles from annotations, in order.
+/// The names of the containers of a new pod whose profiles are said by annotations alone, in order.
+/// Those that say what the pod says as a whole aside.
 pub fn profiles_of_annotations(object: &Object) -> Vec<String> {
-    let annotations = object.at(&["metadata", "annotations"]);
-    let annotations = annotations.and_then(Value::as_object);
-    let mut keys = annotations.into_iter().flatten().map(|(key, _)| key);
-    if !keys.any(|key| key.starts_with(ANNOTATION)) {
+    let spec = Field::of(object, "spec");
+    let metadata = Field::of(object, "metadata");
+    let annotations = metadata.member("annotations");
+    if annotations.is_empty() || object.text(&["spec", "os", "name"]) == "windows" {
         return Vec::new();
     }
-    let mut applied = object.clone();
-    apply(&mut applied);
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let containers = |object: &Object, list: &str| {
-        let found = object.at(&["spec", list]).and_then(Value::as_array);
-        found.cloned().unwrap_or_default()
-    };
-    let changed = lists.iter().flat_map(|list| {
-        let pairs = containers(object, list)
-            .into_iter()
-            .zip(containers(&applied, list));
-        pairs.filter(|(before, after)| before != after)
-    });
-    let name = |container: &Value| container.get("name")?.as_str().map(str::to_owned);
-    changed.filter_map(|(_, after)| name(&after)).collect()
+    let of_pod = object.at(&["spec", "securityContext", "appArmorProfile"]);
+    let mut found = Vec::new();
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in spec.member(list).items() {
+            let own = container.member("securityContext");
+            let name = container.member("name").text();
+            let key = format!("{ANNOTATION}{name}");
+            let annotation = annotations.value().and_then(|all| all.get(&key)?.as_str());
+            let Some(annotation) = annotation else {
+                continue;
+            };
+            let profile = profile(annotation);
+            let is_of_pod = profile.is_some() && profile.as_ref() == of_pod;
+            if !own.member("appArmorProfile").is_set() && !is_of_pod {
+                found.push(name.to_owned());
+            }
+        }
+    }
+    found
 }
 
 /// The field that means the same as an annotation.
@@ -89,5 +95,36 @@ fn profile(annotation: &str) -> Option<Value> {
                 .filter(|path| !path.is_empty())?;
             Some(json!({"type": "Localhost", "localhostProfile": path}))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As kube-apiserver 1.36 answers.
+    #[test]
+    fn writers_are_warned_of_annotations_that_no_field_repeats() {
+        let warned = |annotation: &str, own: Value, of_pod: Value| {
+            let key = format!("{ANNOTATION}c");
+            let pod = json!({
+                "metadata": {"annotations": {key: annotation}},
+                "spec": {
+                    "securityContext": {"appArmorProfile": of_pod},
+                    "containers": [{"name": "c", "securityContext": {"appArmorProfile": own}}],
+                },
+            });
+            let pod = Object::of(pod.as_object().expect("an object").clone());
+            !profiles_of_annotations(&pod).is_empty()
+        };
+        let unconfined = json!({"type": "Unconfined"});
+        assert!(warned("unconfined", Value::Null, Value::Null));
+        assert!(!warned("unconfined", unconfined.clone(), Value::Null));
+        assert!(!warned("unconfined", Value::Null, unconfined.clone()));
+        assert!(warned("runtime/default", Value::Null, unconfined.clone()));
+        // What is no profile is warned of and refused.
+        assert!(warned("bad", Value::Null, Value::Null));
+        assert!(warned("localhost/", Value::Null, Value::Null));
+        assert!(!warned("bad", unconfined, Value::Null));
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     HEADLESS, has_addresses, has_health_check, has_node_ports, is_balancer, is_set, node_ports,
-    text,
+    still_prefers_both, text,
 };
 use crate::defaults::{Members, items, member};
 use crate::validation::Faults;
@@ -55,8 +55,10 @@ pub fn default_family(object: &mut Object, stored: Option<&Object>, cluster: &[F
     let Some(spec) = member(&mut object.0, "spec") else {
         return;
     };
-    let chooses = ["clusterIP", "clusterIPs", "ipFamilies"];
-    if had || !has_addresses(spec) || chooses.iter().any(|name| is_set(spec, name)) {
+    let is_headless = text(spec, "clusterIP") == HEADLESS;
+    let mut chooses = ["clusterIP", "clusterIPs"].iter();
+    let has_address = !is_headless && chooses.any(|name| is_set(spec, name));
+    if had || !has_addresses(spec) || has_address || is_set(spec, "ipFamilies") {
         return;
     }
     if let [first @ Family::V6, ..] = cluster {
@@ -71,7 +73,18 @@ fn is_set_in(object: &Object, name: &str) -> bool {
 
 /// Adds the second family to a Service that wants both, if the cluster has both. What the cluster
 /// does not have is a fault.
-pub fn complete_families(object: &mut Object, cluster: &[Family]) -> Faults {
+pub fn complete_families(
+    object: &mut Object,
+    stored: Option<&Object>,
+    cluster: &[Family],
+) -> Faults {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    let before = stored.and_then(|stored| stored.0.get("spec")?.as_object());
+    if let (Some(spec), Some(before)) = (spec, before)
+        && still_prefers_both(spec, before)
+    {
+        return Faults::new();
+    }
     let faults = family_faults(object, cluster);
     if !faults.is_empty() {
         return faults;

@@ -18,7 +18,7 @@ pub fn prepare_create(object: &mut Object) {
         return;
     };
     mirror_addresses(spec);
-    choose_families(spec);
+    choose_families(spec, None);
 }
 
 /// Keeps addresses, families and ports of nodes that the update leaves out, and drops what the new
@@ -53,9 +53,15 @@ pub fn prepare_update(object: &mut Object, stored: &Object) {
         spec.remove("clusterIPs");
     }
     mirror_addresses(spec);
-    choose_families(spec);
+    choose_families(spec, Some(before));
     drop_of_type(spec, before);
     release_family(spec, before);
+    if !is_balancer(spec)
+        && let Some(status) = member(&mut object.0, "status")
+    {
+        // What balanced the load is no longer there, or soon.
+        status.insert("loadBalancer".to_owned(), json!({}));
+    }
 }
 
 /// Drops what only the type before had, where it is unchanged. Validation refuses it otherwise.
@@ -206,8 +212,8 @@ fn mirror_addresses(spec: &mut Members) {
 
 /// The families of a service that has addresses, if its writer chose none: those of the addresses,
 /// and of a service without pods of its own both.
-fn choose_families(spec: &mut Members) {
-    if !has_addresses(spec) {
+fn choose_families(spec: &mut Members, before: Option<&Members>) {
+    if !has_addresses(spec) || before.is_some_and(|before| still_prefers_both(spec, before)) {
         return;
     }
     let address = spec.get("clusterIP").and_then(Value::as_str);
@@ -219,20 +225,52 @@ fn choose_families(spec: &mut Members) {
         Some(address) if address.contains(':') => "IPv6",
         _ => "IPv4",
     };
-    let has_policy = spec
-        .get("ipFamilyPolicy")
-        .is_some_and(|policy| !policy.is_null());
-    let is_free = !has_policy && !is_set(spec, "ipFamilies");
-    if is_headless && !has_selector && is_free {
-        spec.insert("ipFamilyPolicy".to_owned(), "RequireDualStack".into());
-        spec.insert("ipFamilies".to_owned(), json!(["IPv4", "IPv6"]));
-        return;
-    }
-    // An empty text is a policy, which is refused.
-    set_absent(spec, "ipFamilyPolicy", "SingleStack");
     if !is_set(spec, "ipFamilies") {
         spec.insert("ipFamilies".to_owned(), json!([family]));
     }
+    let is_free = is_headless && !has_selector;
+    if is_free
+        && text(spec, "ipFamilyPolicy") != "SingleStack"
+        && !before.is_some_and(|before| families(spec) < families(before))
+    {
+        add_other_family(spec);
+    }
+    // An empty text is a policy, which is refused.
+    let policy = if is_free {
+        "RequireDualStack"
+    } else {
+        "SingleStack"
+    };
+    set_absent(spec, "ipFamilyPolicy", policy);
+}
+
+/// How many families a service has.
+fn families(spec: &Members) -> usize {
+    let families = spec.get("ipFamilies").and_then(Value::as_array);
+    families.map_or(0, Vec::len)
+}
+
+/// The second family of a service with one.
+fn add_other_family(spec: &mut Members) {
+    let Some(Value::Array(families)) = spec.get_mut("ipFamilies") else {
+        return;
+    };
+    let other = match families.first().and_then(Value::as_str) {
+        Some("IPv4") => "IPv6",
+        Some("IPv6") => "IPv4",
+        _ => return,
+    };
+    if families.len() == 1 {
+        families.push(other.into());
+    }
+}
+
+/// Whether a service prefers both families as before. It keeps those it has then, whatever the
+/// cluster has and whatever else of it changes.
+fn still_prefers_both(spec: &Members, before: &Members) -> bool {
+    let prefers = |spec: &Members| text(spec, "ipFamilyPolicy") == "PreferDualStack";
+    let is_same = |name: &str| spec.get(name) == before.get(name);
+    prefers(spec) && prefers(before) && is_same("clusterIPs") && is_same("ipFamilies")
 }
 
 #[cfg(test)]
@@ -273,6 +311,69 @@ mod tests {
             prepare_create(&mut object);
             assert_eq!(object.0["spec"], wanted);
         }
+    }
+
+    /// API-228, as kube-apiserver 1.36 answers.
+    #[test]
+    fn a_service_without_pods_and_address_has_both_families_unless_it_wants_one() {
+        let none = Value::Null;
+        for (families, policy, wanted_families, wanted_policy) in [
+            (
+                json!(["IPv6", "IPv4"]),
+                none.clone(),
+                json!(["IPv6", "IPv4"]),
+                "RequireDualStack",
+            ),
+            (
+                json!(["IPv4"]),
+                none.clone(),
+                json!(["IPv4", "IPv6"]),
+                "RequireDualStack",
+            ),
+            (
+                json!(["IPv6"]),
+                none.clone(),
+                json!(["IPv6", "IPv4"]),
+                "RequireDualStack",
+            ),
+            (
+                none.clone(),
+                json!("PreferDualStack"),
+                json!(["IPv4", "IPv6"]),
+                "PreferDualStack",
+            ),
+            (
+                json!(["IPv6"]),
+                json!("SingleStack"),
+                json!(["IPv6"]),
+                "SingleStack",
+            ),
+        ] {
+            let mut object = service(json!({
+                "clusterIP": "None", "ipFamilies": families, "ipFamilyPolicy": policy,
+            }));
+            prepare_create(&mut object);
+            let spec = &object.0["spec"];
+            assert_eq!(spec["ipFamilies"], wanted_families, "{families} {policy}");
+            assert_eq!(spec["ipFamilyPolicy"], wanted_policy);
+        }
+    }
+
+    /// API-228, as kube-apiserver 1.36 answers.
+    #[test]
+    fn what_balanced_the_load_is_forgotten_with_the_type() {
+        let mut stored = service(json!({"type": "LoadBalancer"}));
+        let status = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});
+        stored.0.insert("status".to_owned(), status.clone());
+        let updated = |kind: &str| {
+            let mut object = stored.clone();
+            object.0["spec"]["type"] = kind.into();
+            prepare_update(&mut object, &stored);
+            object.0["status"].clone()
+        };
+        assert_eq!(updated("LoadBalancer"), status);
+        assert_eq!(updated("NodePort"), json!({"loadBalancer": {}}));
+        assert_eq!(updated("ExternalName"), json!({"loadBalancer": {}}));
     }
 
     /// API-228.

@@ -16,9 +16,30 @@ pub use ranges::{
 
 #[cfg(test)]
 mod tests {
+    use api::object::Object;
+    use api::schema::Empty;
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::defaults::networking::{ingressclass, networkpolicy};
     use crate::recorded::{Functions, check};
+
+    /// As kube-apiserver 1.36 answers: an empty list is shown as it was given.
+    #[test]
+    fn an_ingress_without_rules_shows_what_it_gave() {
+        let row = crate::definitions::networking::ingresses();
+        for (rules, shown) in [(json!([]), "[]"), (Value::Null, "null")] {
+            let ingress = json!({"metadata": {"name": "i"}, "spec": {"rules": rules}});
+            let mut object = Object::of(ingress.as_object().expect("an object").clone());
+            row.canonicalize_with(&mut object, Empty::Told);
+            let faults: Vec<_> = validate_ingress(&object)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let why = "either `defaultBackend` or `rules` must be specified";
+            assert_eq!(faults, [format!("spec: Invalid value: {shown}: {why}")]);
+        }
+    }
 
     #[test]
     fn answers_are_those_of_kube_apiserver() {

@@ -195,6 +195,9 @@ fn mask_container(container: &mut Map<String, Value>, old: &Value) {
         .or_insert_with(|| Map::new().into());
     if let Some(resources) = slot.as_object_mut() {
         mask_resources(resources, old);
+        // As in Kubernetes, a container may get claims where it had none, and whoever has some can
+        // change nothing.
+        resources.remove("claims");
     }
     if slot.as_object().is_some_and(Map::is_empty) && old.is_none() {
         container.remove("resources");
@@ -231,6 +234,34 @@ mod tests {
     fn changes_of_resources_are_refused_as_recorded() {
         let cases = include_str!("../../../recorded/pod_resize.json");
         check(cases, validate_pod_resize);
+    }
+
+    /// As kube-apiserver 1.36 answers.
+    #[test]
+    fn containers_get_claims_where_they_had_none() {
+        let pod = |resources: Value| {
+            let container = json!({"name": "a", "image": "i", "resources": resources});
+            let pod = json!({"metadata": {"name": "a"}, "spec": {
+                "resourceClaims": [{"name": "x", "resourceClaimName": "x"}],
+                "containers": [container],
+            }});
+            let mut pod = Object::of(pod.as_object().expect("an object").clone());
+            crate::defaults::pods::pod(&mut pod);
+            pod
+        };
+        let change = |old: Value, new: Value| -> Vec<String> {
+            let faults = validate_pod_resize(&pod(new), &pod(old));
+            faults.iter().map(ToString::to_string).collect()
+        };
+        let bare = json!({"requests": {"cpu": "1"}});
+        let with = |name: &str| json!({"requests": {"cpu": "1"}, "claims": [{"name": name}]});
+        assert!(change(bare.clone(), with("x")).is_empty());
+        let unknown = "spec.containers[0].resources.claims[0]: Not found: \"z\": must be one of \
+                       the names in pod.spec.resourceClaims: x";
+        assert_eq!(change(bare, with("z")), [unknown]);
+        let refused = format!("spec: Forbidden: {ONLY}");
+        let more = json!({"requests": {"cpu": "2"}, "claims": [{"name": "x"}]});
+        assert_eq!(change(with("x"), more), [refused]);
     }
 
     /// What kube-apiserver 1.36 answered. Such pods can't be made at once, so it is not recorded.

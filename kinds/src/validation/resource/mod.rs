@@ -13,7 +13,7 @@ pub use claims::{
 };
 pub use classes::{validate_deviceclass, validate_deviceclass_update};
 pub use slices::{validate_resourceslice, validate_resourceslice_update};
-pub use statuses::validate_resourceclaim_status_update;
+pub use statuses::{identity as identity_of_device, validate_resourceclaim_status_update};
 
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};

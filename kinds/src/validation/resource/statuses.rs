@@ -87,7 +87,7 @@ fn validate_allocation(allocation: &Field<'_>, known: &Requests<'_>, faults: &mu
 }
 
 /// The members by which a device is known, as faults show them.
-fn identity(device: &Value) -> Value {
+pub fn identity(device: &Value) -> Value {
     let text = |name: &str| device.get(name).cloned().unwrap_or_else(|| "".into());
     json!([
         text("driver"),

@@ -23,9 +23,14 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
         return faults;
     }
     let spec = &service.spec;
+    let families = spec.member("ipFamilies");
+    let policy = spec.member("ipFamilyPolicy");
+    let had = stored_texts(stored, "ipFamilies").len();
+    if policy.text() != "SingleStack" && (1..had).contains(&families.len()) {
+        faults.push(policy.invalid("must be 'SingleStack' to release the secondary IP family"));
+    }
     let (first, ips) = (spec.member("clusterIP"), spec.member("clusterIPs"));
     validate_first(&first, &ips, &mut faults);
-    let families = spec.member("ipFamilies");
     let mut seen = HashSet::new();
     for family in families.items() {
         one_of(&family, FAMILIES, &mut faults);
@@ -33,7 +38,6 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
             faults.push(family.duplicate());
         }
     }
-    let policy = spec.member("ipFamilyPolicy");
     if policy.is_set() {
         one_of(&policy, POLICIES, &mut faults);
     }

@@ -488,6 +488,27 @@ mod tests {
         validate_service_update(&object, stored)
     }
 
+    /// API-228, as kube-apiserver 1.36 answers.
+    #[test]
+    fn a_headless_service_releases_a_family_by_its_policy() {
+        let headless = |families: serde_json::Value| {
+            let spec = serde_json::json!({
+                "clusterIP": "None", "ipFamilies": families, "ipFamilyPolicy": "PreferDualStack",
+            });
+            let service_of = serde_json::json!({"metadata": {"name": "a"}, "spec": spec});
+            let mut object = Object::of(service_of.as_object().expect("an object").clone());
+            service(&mut object);
+            object
+        };
+        let mut stored = headless(serde_json::json!(["IPv6", "IPv4"]));
+        prepare_create(&mut stored);
+        let faults = update(&headless(serde_json::json!(["IPv6"])), &stored);
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let why = "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' \
+                   to release the secondary IP family";
+        assert_eq!(faults, [why]);
+    }
+
     #[test]
     fn answers_are_those_of_kube_apiserver() {
         let cases = include_str!("../../../recorded/services.json");

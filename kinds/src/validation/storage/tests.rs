@@ -5,7 +5,7 @@ use api::object::Object;
 use super::*;
 use crate::defaults::storage as defaults;
 use crate::recorded::{Functions, check};
-use crate::special::features::prepare_csidriver;
+use crate::special::features::drop_of_csidriver;
 use crate::special::volumes::prepare_claim;
 
 /// A claim that is filled in and has its sources in both forms. Its status stays.
@@ -59,7 +59,7 @@ fn answers_about_classes_are_those_of_kube_apiserver() {
         Some("csidrivers") => Functions {
             defaults: Some(|object| {
                 defaults::csidriver(object);
-                prepare_csidriver(object);
+                drop_of_csidriver(object);
             }),
             create: validate_csidriver,
             update: Some(validate_csidriver_update),

@@ -3,66 +3,73 @@ use crate::defaults::workloads::{
     daemonset, deployment, podtemplate, replicaset, replicationcontroller, statefulset,
 };
 use crate::recorded::{Functions, check};
+use crate::special::features;
 
 type Defaults = Option<fn(&mut Object)>;
 type Create = fn(&Object) -> Faults;
 type Update = fn(&Object, &Object) -> Faults;
 
+/// Fills in an object, and drops its fields of features that are off.
+fn without(object: &mut Object, defaults: fn(&mut Object), drop: fn(&mut Object) -> bool) {
+    defaults(object);
+    drop(object);
+}
+
 fn functions(path: &str) -> Functions {
     let kind = path.split("/default/").nth(1).unwrap();
     let (defaults, create, update): (Defaults, Create, Update) = match kind {
         "deployments" => (
-            Some(deployment),
+            Some(|o| without(o, deployment, features::drop_of_template)),
             validate_deployment,
             validate_deployment_update,
         ),
         "deployments/status" => (
-            Some(deployment),
+            Some(|o| without(o, deployment, features::drop_of_template)),
             validate_deployment,
             validate_deployment_status_update,
         ),
         "replicasets" => (
-            Some(replicaset),
+            Some(|o| without(o, replicaset, features::drop_of_template)),
             validate_replicaset,
             validate_replicaset_update,
         ),
         "replicasets/status" => (
-            Some(replicaset),
+            Some(|o| without(o, replicaset, features::drop_of_template)),
             validate_replicaset,
             validate_replicaset_status_update,
         ),
         "daemonsets" => (
-            Some(daemonset),
+            Some(|o| without(o, daemonset, features::drop_of_template)),
             validate_daemonset,
             validate_daemonset_update,
         ),
         "daemonsets/status" => (
-            Some(daemonset),
+            Some(|o| without(o, daemonset, features::drop_of_template)),
             validate_daemonset,
             validate_daemonset_status_update,
         ),
         "statefulsets" => (
-            Some(statefulset),
+            Some(|o| without(o, statefulset, features::drop_of_statefulset)),
             validate_statefulset,
             validate_statefulset_update,
         ),
         "statefulsets/status" => (
-            Some(statefulset),
+            Some(|o| without(o, statefulset, features::drop_of_statefulset)),
             validate_statefulset,
             validate_statefulset_status_update,
         ),
         "replicationcontrollers" => (
-            Some(replicationcontroller),
+            Some(|o| without(o, replicationcontroller, features::drop_of_template)),
             validate_replicationcontroller,
             validate_replicationcontroller_update,
         ),
         "replicationcontrollers/status" => (
-            Some(replicationcontroller),
+            Some(|o| without(o, replicationcontroller, features::drop_of_template)),
             validate_replicationcontroller,
             validate_replicationcontroller_status_update,
         ),
         "podtemplates" => (
-            Some(podtemplate),
+            Some(|o| without(o, podtemplate, features::drop_of_podtemplate)),
             validate_podtemplate,
             validate_podtemplate_update,
         ),

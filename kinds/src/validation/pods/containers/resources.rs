@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use api::field::Field;
 use api::names;
-use api::quantity::Quantity;
+use api::quantity::{Quantity, seems_whole};
 use serde_json::{Value, json};
 
 use super::not_found;
@@ -212,7 +212,11 @@ pub fn validate_quantity(name: &str, place: &Field<'_>, faults: &mut Faults) {
         let detail = "must be greater than or equal to 0";
         faults.push(place.invalid_value(quantity.to_string(), detail));
     }
-    if is_counted(name) && !quantity.is_whole() {
+    let seems_whole = match place.value() {
+        Some(Value::String(text)) => seems_whole(text).unwrap_or(true),
+        _ => quantity.is_whole(),
+    };
+    if is_counted(name) && !seems_whole {
         faults.push(place.invalid_value(quantity.to_string(), "must be an integer"));
     }
 }
