@@ -231,7 +231,7 @@ fn choose_families(spec: &mut Members, before: Option<&Members>) {
     let is_free = is_headless && !has_selector;
     if is_free
         && text(spec, "ipFamilyPolicy") != "SingleStack"
-        && !before.is_some_and(|before| families(spec) < families(before))
+        && before.is_none_or(|before| families(spec) >= families(before))
     {
         add_other_family(spec);
     }
