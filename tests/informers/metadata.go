@@ -37,6 +37,13 @@ func (d described) now() metav1.ObjectMeta {
 	must(err, d.path)
 	var object metav1.PartialObjectMetadata
 	must(json.Unmarshal(text, &object), d.path)
+	if d.resource.Resource == "daemonsets" {
+		// Whole objects alone show it.
+		delete(object.Annotations, "deprecated.daemonset.template.generation")
+		if len(object.Annotations) == 0 {
+			object.Annotations = nil
+		}
+	}
 	return object.ObjectMeta
 }
 

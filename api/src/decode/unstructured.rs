@@ -159,8 +159,13 @@ fn convert_scalar(scalar: Scalar, of: &Type, value: &mut Value) -> Result<(), St
         Scalar::Int32 => whole(value, of, "int32", |number| i64::from(number as i32)),
         Scalar::Int64 if of.go_name == "int" => whole(value, of, "int", |number| number),
         Scalar::Int64 => whole(value, of, "int64", |number| number),
-        Scalar::Float64 if value.is_number() => Ok(()),
-        Scalar::Float64 => Err("unrecognized type: float64".to_owned()),
+        Scalar::Float64 => match value.take() {
+            Value::Number(number) => {
+                *value = scalars::as_float(number).into();
+                Ok(())
+            }
+            _ => Err("unrecognized type: float64".to_owned()),
+        },
         Scalar::Bytes => bytes(value),
         Scalar::Time => parsed(value, scalars::time),
         Scalar::MicroTime => parsed(value, scalars::micro_time),

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::wire::{Piece, Reader};
 use super::{ProtobufError, fields, malformed, schema_type};
 use crate::decode::go_time::{Decimals, GoTime};
-use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration};
+use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration, scalars};
 use crate::go_json::{compacted, write_json};
 use crate::quantity;
 use crate::schema::{
@@ -308,10 +308,13 @@ impl<'s, 'o> Decoder<'s, 'o> {
             // Negative numbers arrive in two's complement, as large positive ones.
             (Scalar::Int32, Piece::Number(number)) => self.print(&(number as i32)),
             (Scalar::Int64, Piece::Number(number)) => self.print(&(number as i64)),
-            (Scalar::Float64, Piece::Fixed(bits)) => match whole(f64::from_bits(bits)) {
-                Ok(whole) => self.print(&whole),
-                Err(number) => self.print(&number),
-            },
+            (Scalar::Float64, Piece::Fixed(bits)) => {
+                let number = f64::from_bits(bits);
+                match scalars::float(number) {
+                    Some(printed) => self.print(&printed),
+                    None => self.print(&number),
+                }
+            }
             (Scalar::String, Piece::Bytes(bytes)) => {
                 let text = self.text(bytes, field)?;
                 self.string(&text);
@@ -468,15 +471,6 @@ impl<'s, 'o> Decoder<'s, 'o> {
             }
             (true, None, None) => Ok(false),
         }
-    }
-}
-
-/// A number that has no fraction, as it is printed then.
-fn whole(number: f64) -> Result<i64, f64> {
-    let whole = number as i64;
-    match whole as f64 == number && whole.unsigned_abs() < 1 << 53 {
-        true => Ok(whole),
-        false => Err(number),
     }
 }
 

@@ -53,3 +53,40 @@ impl fmt::Debug for Replacement {
         self.object.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn the_first_attempt_takes_the_object_and_later_ones_have_it_read_again() {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        let named = |name: &str| {
+            let mut object = Object::default();
+            object.set_meta("name", name);
+            object
+        };
+        let mut replacement = Replacement::read(named("a"), move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(named("again"))
+        });
+        assert_eq!(
+            replacement.first().map(|object| object.name().to_owned()),
+            Some("a".to_owned())
+        );
+        assert_eq!(replacement.take().expect("the first").name(), "a");
+        assert!(replacement.first().is_none());
+        for attempt in 1..3 {
+            assert_eq!(replacement.take().expect("another").name(), "again");
+            assert_eq!(reads.load(Ordering::Relaxed), attempt);
+        }
+        let mut copied = Replacement::from(named("b"));
+        for _ in 0..2 {
+            assert_eq!(copied.take().expect("a copy").name(), "b");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::go_duration;
 use super::super::go_time::Decimals;
-use super::super::scalar;
+use super::super::{scalar, scalars};
 use super::{Guide, Node, Numbers, Reading, is_minus_zero};
 use crate::document_paths::json_type;
 use crate::quantity::{self, QuantityError};
@@ -79,9 +79,9 @@ impl Node<'_> {
             _ => json_type(value).to_owned(),
         };
         match (scalar, value) {
+            (Scalar::Float64, Value::Number(number)) => scalars::as_float(number).into(),
             (Scalar::String, value @ Value::String(_))
             | (Scalar::Bool, value @ Value::Bool(_))
-            | (Scalar::Float64, value @ Value::Number(_))
             | (Scalar::IntOrString, value @ Value::String(_)) => value,
             (Scalar::Int32 | Scalar::IntOrString, value)
                 if fraction.is_none() && is_int32(&value) =>
