@@ -95,7 +95,8 @@ impl ConnectionStore {
         }
         let name = self.name(at.name);
         let at = NamespacedName { name, ..at };
-        let object = self.store.read(at, "0").await?;
+        // A pod may have been bound a moment ago.
+        let object = self.store.read(at, "").await?;
         let definition = self.store.definition();
         if definition.plural == "pods" {
             self.check_container(&object, query)?;
