@@ -408,7 +408,8 @@ mod tests {
             for length in [0, 1, 63, 64, 65, 130] {
                 let plain = "v".repeat(length);
                 let text = format!("{plain}{character}{plain}");
-                let value = serde_json::json!({"n": [null, true, false, 1.5, -7, &text], text.as_str(): {}});
+                let items = serde_json::json!([null, true, false, 1.5, -7, &text]);
+                let value = serde_json::json!({"n": items, text.as_str(): {}});
                 let (mut few, mut many) = (Vec::new(), Vec::new());
                 write_value(&mut few, &value);
                 write_json(&mut many, &value);

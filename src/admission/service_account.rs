@@ -185,7 +185,7 @@ fn automounts(account: &Object, pod: &Object) -> bool {
     set.or(of_account.and_then(Value::as_bool)).unwrap_or(true)
 }
 
-/// The volume of a pod that its name calls one with the token.
+/// The name of the volume that a pod has for the token, which its prefix tells.
 fn volume_for_token(pod: &Object) -> Option<&str> {
     let mut names = pod.items(&VOLUMES).iter();
     names.find_map(|volume| {

@@ -132,14 +132,14 @@ impl Schema {
         empty: Empty,
     ) -> bool {
         match (&of.shape, value) {
-            // A schema below one of its kind, or several.
+            // A schema in a schema, or several.
             (Shape::Any, Value::Object(members)) if of.schema_or().is_some() => {
                 self.canonicalize_with(owner, members, empty)
             }
             (Shape::Any, Value::Array(items)) if of.schema_or().is_some() => {
                 let mut has_empty = false;
-                for members in items.iter_mut().filter_map(Value::as_object_mut) {
-                    has_empty |= self.canonicalize_with(owner, members, empty);
+                for value in items {
+                    has_empty |= self.canonicalize_value((owner, of), value, empty);
                 }
                 has_empty
             }

@@ -49,10 +49,7 @@ impl Schema {
             (Shape::Any, Value::Array(items)) if of.schema_or().is_some() => {
                 for (place, value) in items.iter_mut().enumerate() {
                     let before = stored.and_then(|stored| stored.get(place));
-                    let before = before.and_then(Value::as_object).unwrap_or(&nothing);
-                    if let Value::Object(members) = value {
-                        self.forget_same_empties(owner, members, before);
-                    }
+                    self.forget_below((owner, of), value, before);
                 }
             }
             (Shape::List(item), Value::Array(items)) => {

@@ -112,7 +112,8 @@ impl Type {
         matches!(self.shape, Shape::Object) && self.go_name == "runtime.RawExtension"
     }
 
-    /// What may be here besides a schema of the type that this is a field of, if that may be here.
+    /// What a field of this type may hold instead of a schema. `None` for fields that hold no
+    /// schema.
     pub fn schema_or(&self) -> Option<SchemaOr> {
         match self.go_name.as_str() {
             "v1.JSONSchemaPropsOrArray" => Some(SchemaOr::Schemas),

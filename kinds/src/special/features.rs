@@ -11,20 +11,21 @@ const PROJECTIONS: [&str; 2] = ["clusterTrustBundle", "podCertificate"];
 
 /// Coordinated leader election.
 pub fn drop_of_lease(object: &mut Object) -> bool {
-    let spec = member(&mut object.0, "spec");
-    spec.is_some_and(|spec| drop(spec, &["strategy", "preferredHolder"]))
+    drop_of_spec(object, &["strategy", "preferredHolder"])
 }
 
 /// Configurations of kubelets.
 pub fn drop_of_node(object: &mut Object) -> bool {
-    let spec = member(&mut object.0, "spec");
-    spec.is_some_and(|spec| drop(spec, &["configSource"]))
+    drop_of_spec(object, &["configSource"])
 }
 
 /// Pods that wait for drivers.
 pub fn drop_of_csidriver(object: &mut Object) -> bool {
-    let spec = member(&mut object.0, "spec");
-    spec.is_some_and(|spec| drop(spec, &["preventPodSchedulingIfMissing"]))
+    drop_of_spec(object, &["preventPodSchedulingIfMissing"])
+}
+
+fn drop_of_spec(object: &mut Object, names: &[&str]) -> bool {
+    member(&mut object.0, "spec").is_some_and(|spec| drop(spec, names))
 }
 
 /// What pods have of features that are off.

@@ -1,4 +1,4 @@
-//! ResourceClaims: what is told of devices goes with them.
+//! ResourceClaims: the status of a device is dropped when the device is taken from the claim.
 
 use api::object::Object;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::defaults::member;
 use crate::validation::resource::identity_of_device;
 
-/// Drops what is told of the devices that a change of the status takes from the claim.
+/// Drops the statuses of devices that an update of the status takes from the claim.
 pub fn prepare_status(object: &mut Object, stored: &Object) {
     let (had, has) = (allocated(stored), allocated(object));
     let Some(status) = member(&mut object.0, "status") else {

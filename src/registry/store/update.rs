@@ -309,8 +309,12 @@ impl Updating<'_> {
         let UpdateSource::Replace(replacement) = &mut *self.source else {
             return Err(Box::new(Status::internal("a patch replaces nothing")));
         };
+        // The first was checked before all attempts.
+        let is_first = replacement.first().is_some();
         let mut object = replacement.take()?;
-        self.check_identity(&mut object)?;
+        if !is_first {
+            self.check_identity(&mut object)?;
+        }
         Ok(object)
     }
 

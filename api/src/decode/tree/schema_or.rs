@@ -1,6 +1,6 @@
-//! Fields that hold a schema or something else. Kubernetes reads them by decoders of their own,
-//! which say nothing of unknown members (CRD documents: `items`, `additionalProperties` and
-//! `dependencies` of a schema).
+//! Fields that hold a schema or something else: `items`, `additionalProperties` and `dependencies`
+//! in the schemas of CustomResourceDefinitions. Kubernetes reads each by a decoder of its own,
+//! which drops unknown members without a word.
 
 use serde::de::{IgnoredAny, SeqAccess};
 use serde_json::Value;
@@ -60,9 +60,8 @@ impl Node<'_> {
         mut access: A,
     ) -> Result<Value, A::Error> {
         if or == SchemaOr::Bool {
-            while access.next_element::<IgnoredAny>()?.is_some() {}
             self.reading.refuse(|| NOT_BOOL_OR_SCHEMA.to_owned());
-            return Ok(Value::Null);
+            return skipped(access);
         }
         let above = self.place;
         let mut items = Vec::new();

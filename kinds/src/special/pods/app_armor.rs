@@ -54,8 +54,8 @@ pub(super) fn apply(object: &mut Object) {
     }
 }
 
-/// The names of the containers of a new pod whose profiles are said by annotations alone, in order.
-/// Those that say what the pod says as a whole aside.
+/// The names of the containers of a new pod that have a profile by an annotation alone, in order. A
+/// container whose annotation repeats the profile of the pod is left out.
 pub fn profiles_of_annotations(object: &Object) -> Vec<String> {
     let spec = Field::of(object, "spec");
     let metadata = Field::of(object, "metadata");

@@ -59,7 +59,7 @@ pub fn prepare_update(object: &mut Object, stored: &Object) {
     if !is_balancer(spec)
         && let Some(status) = member(&mut object.0, "status")
     {
-        // What balanced the load is no longer there, or soon.
+        // Only a load balancer has a status of one.
         status.insert("loadBalancer".to_owned(), json!({}));
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use actors::engine::Revision;
 use actors::object::{CachedObject, revision_member};
+use memchr::memmem;
 
 use super::{ItemForm, ListMetadata, MetaVersion, Shape, bookmark_metadata, list_opening};
 use crate::api::resource::ResourceDefinition;
@@ -123,11 +124,11 @@ pub(super) fn shown_metadata<'m>(metadata: &'m [u8], unshown: Option<&str>) -> C
 /// looked for is found only where it is a member.
 fn without_annotation(metadata: &[u8], name: &str) -> Option<Vec<u8>> {
     const ALL: &[u8] = br#""annotations":"#;
-    let all = position(metadata, ALL)?;
+    let all = memmem::find(metadata, ALL)?;
     let begin = all + ALL.len();
     let end = begin + document_length(metadata.get(begin..)?)?;
     let key = format!("\"{name}\":\"");
-    let own = begin + position(metadata.get(begin..end)?, key.as_bytes())?;
+    let own = begin + memmem::find(metadata.get(begin..end)?, key.as_bytes())?;
     let value = own + key.len();
     let own_end = value + text_length(metadata.get(value..end)?)?;
     // Without others there are no annotations.
@@ -142,11 +143,6 @@ fn without_annotation(metadata: &[u8], name: &str) -> Option<Vec<u8>> {
         _ => {}
     }
     Some([metadata.get(..first)?, metadata.get(last..)?].concat())
-}
-
-fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    let mut parts = bytes.windows(wanted.len());
-    parts.position(|part| part == wanted)
 }
 
 /// The length of the rest of a text with its closing quote.
