@@ -52,17 +52,9 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value) {
 
 /// Writes a text as [`write_json`] does.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
-    // Many bytes are looked at in one step, so none ends the search within such a part.
     let needs_escape =
         |byte: u8| (byte < 0x20) | matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
-    let mut parts = text.as_bytes().chunks(64);
-    let is_plain = parts.all(|part| {
-        let found = part
-            .iter()
-            .fold(false, |found, byte| found | needs_escape(*byte));
-        !found
-    });
-    if !is_plain {
+    if has_any(text, needs_escape) {
         return write_json(out, text);
     }
     out.reserve(text.len() + 2);
@@ -102,23 +94,45 @@ impl Formatter for HtmlSafe {
 /// JSON without white space, as Go writes it where it stands within an object. All else stays as it
 /// was written.
 pub fn compacted(json: &str) -> Vec<u8> {
+    let is_other = |byte: u8| {
+        matches!(
+            byte,
+            b' ' | b'\t' | b'\r' | b'\n' | b'<' | b'>' | b'&' | 0xe2
+        )
+    };
+    if !has_any(json, is_other) {
+        return json.as_bytes().to_vec();
+    }
     let mut out = Vec::with_capacity(json.len());
+    let mut write = |part: &str| out.extend_from_slice(part.as_bytes());
+    // Where the part begins that is not written yet.
+    let mut begin = 0;
     let (mut is_text, mut is_escaped) = (false, false);
-    for letter in json.chars() {
-        match letter {
-            ' ' | '\t' | '\r' | '\n' if !is_text => continue,
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
+    for (at, byte) in json.bytes().enumerate() {
+        if is_other(byte) && (!is_text || !byte.is_ascii_whitespace()) {
+            let letter = json.get(at..).and_then(|rest| rest.chars().next());
+            let letter = letter.unwrap_or_default();
+            let is_special = matches!(letter, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
+            if is_special || byte.is_ascii_whitespace() {
+                write(json.get(begin..at).unwrap_or_default());
+                begin = at + letter.len_utf8();
             }
-            letter => {
-                let mut bytes = [0; 4];
-                out.extend_from_slice(letter.encode_utf8(&mut bytes).as_bytes());
+            if is_special {
+                write(&format!("\\u{:04x}", u32::from(letter)));
             }
         }
-        is_text ^= letter == '"' && !is_escaped;
-        is_escaped = letter == '\\' && !is_escaped;
+        is_text ^= byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
     }
+    write(json.get(begin..).unwrap_or_default());
     out
+}
+
+/// Whether any byte of a text is one of these. Many are looked at in one step, so none ends the
+/// search within such a part.
+fn has_any(text: &str, is_one: impl Fn(u8) -> bool) -> bool {
+    let mut parts = text.as_bytes().chunks(64);
+    parts.any(|part| part.iter().fold(false, |found, byte| found | is_one(*byte)))
 }
 
 /// What a document should be.

@@ -8,11 +8,11 @@ use crate::api::resource::ResourceDefinition;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A namespaced resource without a namespace.
-    #[error("a namespace is required for {0}")]
-    NoNamespace(String),
+    #[error("Namespace parameter required.")]
+    NoNamespace,
     /// No name.
-    #[error("a name is required for {0}")]
-    NoName(String),
+    #[error("name must be provided")]
+    NoName,
     /// A name or namespace that is not a valid path segment (API-200).
     #[error("{what} parameter invalid: {}: {}", go_quote(value), path_segment(value).join(";"))]
     Invalid {
@@ -38,7 +38,7 @@ pub fn object_key(
     name: &str,
 ) -> Result<String, KeyError> {
     if name.is_empty() {
-        return Err(KeyError::NoName(definition.plural.clone()));
+        return Err(KeyError::NoName);
     }
     let name = segment("Name", name)?;
     let prefix = &definition.key_prefix;
@@ -46,7 +46,7 @@ pub fn object_key(
         return Ok(format!("/{prefix}/{name}"));
     }
     match namespace.filter(|namespace| !namespace.is_empty()) {
-        None => Err(KeyError::NoNamespace(definition.plural.clone())),
+        None => Err(KeyError::NoNamespace),
         Some(namespace) => Ok(format!(
             "/{prefix}/{}/{name}",
             segment("Namespace", namespace)?

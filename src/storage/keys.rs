@@ -15,6 +15,8 @@ pub struct Keys {
     root: Root,
     /// `/configmaps`: the prefix of every key of the resource.
     resource: String,
+    /// `/registry/configmaps/`
+    resource_prefix: Prefix,
 }
 
 /// The root of all keys. It begins and ends with one slash and is cleaned as Go's `path.Clean` does
@@ -64,7 +66,7 @@ impl From<&Root> for Root {
 impl Root {
     /// The physical key or prefix of a relative one.
     pub fn physical(&self, key: &str) -> String {
-        format!("{}{}", self.0, key.strip_prefix('/').unwrap_or(key))
+        [&self.0, key.strip_prefix('/').unwrap_or(key)].concat()
     }
 }
 
@@ -85,8 +87,10 @@ impl Keys {
         if place.is_empty() {
             return Err(invalid("", "the resource's key prefix is empty"));
         }
+        let root = root.into();
         Ok(Keys {
-            root: root.into(),
+            resource_prefix: Prefix::new(root.physical(&format!("{place}/"))),
+            root,
             resource: format!("/{place}"),
         })
     }
@@ -97,8 +101,8 @@ impl Keys {
     }
 
     /// The physical prefix of all the resource's objects.
-    pub fn resource_prefix(&self) -> Prefix {
-        Prefix::new(self.root.physical(&format!("{}/", self.resource)))
+    pub fn resource_prefix(&self) -> &Prefix {
+        &self.resource_prefix
     }
 
     /// The resource's relative prefix, `/configmaps`.
@@ -251,7 +255,7 @@ mod tests {
     fn nested_places_keep_their_path_kv_2_pf_18() {
         let keys = Keys::new("/registry", "services/specs").unwrap();
         assert_eq!(
-            keys.resource_prefix(),
+            *keys.resource_prefix(),
             Prefix::new("/registry/services/specs/")
         );
         assert!(keys.object("/services/endpoints/a").is_err());

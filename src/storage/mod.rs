@@ -389,6 +389,12 @@ pub trait Storage: Send + Sync + 'static {
         None
     }
 
+    /// Whether the newest state has nothing under a prefix, if that is known without waiting, else
+    /// `false`.
+    fn is_known_empty(&self, _prefix: &str) -> bool {
+        false
+    }
+
     /// The size of the object's JSON, if it is known without waiting, else 0. It decides on which
     /// thread the work is done. No client sees it.
     fn held_bytes(&self, _key: &str) -> usize {

@@ -32,6 +32,10 @@ async fn connections_are_found_and_refused_in_the_words_of_kube_apiserver() {
         ("one/portforward?ports=1", unassigned("one")),
         ("one/proxy/", "address not allowed".to_owned()),
         ("http:one:80/proxy/x/y", "address not allowed".to_owned()),
+        (
+            "ftp:one:80/proxy",
+            "invalid pod request \"ftp:one:80\"".to_owned(),
+        ),
     ] {
         for method in ["GET", "POST"] {
             if path.contains("log") && method == "POST" {
@@ -44,7 +48,8 @@ async fn connections_are_found_and_refused_in_the_words_of_kube_apiserver() {
     }
     // What waits has written nothing.
     let log = client.call(Call::get(&format!("{PODS}/one/log"))).await;
-    assert_eq!((log.status.as_u16(), log.text().as_str()), (200, ""));
+    assert_eq!((log.status.as_u16(), log.text().as_str()), (204, ""));
+    assert_eq!(log.header("content-type"), None);
     for path in ["log", "exec", "attach", "portforward", "proxy"] {
         let call = Call::get(&format!("{PODS}/none/{path}"));
         client.call(call).await.refusal(404, "NotFound");
@@ -85,6 +90,60 @@ async fn connections_are_found_and_refused_in_the_words_of_kube_apiserver() {
         .call(Call::get("/api/v1/nodes/m:10250/proxy"))
         .await
         .refusal(404, "NotFound");
+}
+
+/// What is asked of a log is checked before anybody looks for the pod.
+#[tokio::test]
+async fn options_of_logs_are_checked() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let number = |text: &str| format!("strconv.ParseInt: parsing \"{text}\": invalid syntax");
+    for (query, said) in [
+        ("tailLines=x", number("x")),
+        ("tailLines=", number("")),
+        ("limitBytes=1.5", number("1.5")),
+        (
+            "sinceSeconds=99999999999999999999",
+            "strconv.ParseInt: parsing \"99999999999999999999\": value out of range".to_owned(),
+        ),
+        (
+            "sinceTime=bad&tailLines=x",
+            "parsing time \"bad\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"bad\" as \
+             \"2006\""
+                .to_owned(),
+        ),
+    ] {
+        let call = Call::get(&format!("{PODS}/none/log?{query}"));
+        let refused = client.call(call).await.refusal(400, "BadRequest");
+        assert_eq!(refused["message"], said, "{query}");
+    }
+    let stream = "stream: Forbidden: may not be specified";
+    for (query, said) in [
+        (
+            "tailLines=-1",
+            "tailLines: Invalid value: -1: must be greater than or equal to 0",
+        ),
+        (
+            "sinceSeconds=5&sinceTime=2020-01-01T00:00:00Z",
+            "[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified",
+        ),
+        ("stream=All", stream),
+        ("stream=", stream),
+        (
+            "limitBytes=0&sinceSeconds=0",
+            "[limitBytes: Invalid value: 0: must be greater than 0, sinceSeconds: Invalid value: \
+             0: must be greater than 0]",
+        ),
+    ] {
+        let call = Call::get(&format!("{PODS}/none/log?{query}"));
+        let refused = client.call(call).await.refusal(422, "Invalid");
+        let said = format!("PodLogOptions \"none\" is invalid: {said}");
+        assert_eq!(refused["message"], said, "{query}");
+        assert_eq!(refused["details"]["name"], "none");
+    }
+    let fine = "tailLines=0&limitBytes=1&sinceSeconds=1&sinceTime=&follow=x&previous=y";
+    let call = Call::get(&format!("{PODS}/none/log?{fine}"));
+    client.call(call).await.refusal(404, "NotFound");
 }
 
 #[tokio::test]

@@ -363,6 +363,10 @@ async fn http1_wants_a_host_and_lines_that_end_with_crlf() {
             "missing required Host header",
         ),
         (
+            format!("DELETE {CONFIGMAPS}/#a HTTP/1.1\r\nhost: a\r\n{bearer}\r\n\r\n"),
+            "",
+        ),
+        (
             format!("GET {CONFIGMAPS} HTTP/1.1\r\nhost: a\r\nhost: b\r\n{bearer}\r\n\r\n"),
             "too many Host headers",
         ),

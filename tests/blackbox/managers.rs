@@ -500,3 +500,52 @@ async fn times_are_kept_where_nothing_changes() {
     let managers: Vec<&str> = entries.iter().map(|entry| text(entry, "manager")).collect();
     assert_eq!(managers, ["sharer", "applier", "creator", "taker"]);
 }
+
+/// API-188, http.md 5.1: the names in entries that a client sends are bounded as those in requests
+/// are. Each of the four checks of a ConfigMap names them.
+#[tokio::test]
+async fn names_in_sent_entries_are_checked() {
+    let daemon = Daemon::start().await;
+    let client = daemon.target().client_over(Protocol::Http2);
+    let at = format!("{CONFIGMAPS}/a");
+    let first = json!({ "metadata": { "name": "a" }, "data": { "a": "1" } });
+    let call = Call::post(CONFIGMAPS, &first);
+    let created = client.call(call).await.expect(201);
+    let sent = |manager: &str| {
+        let mut object = created.clone();
+        object["metadata"]["managedFields"][0]["manager"] = manager.into();
+        object["metadata"]["managedFields"][0]["subresource"] = "s".repeat(257).into();
+        object
+    };
+    let path = "metadata.managedFields[0]";
+    let too_long = |member: &str, bytes: usize| {
+        json!({
+            "reason": "FieldValueTooLong",
+            "message": format!("Too long: may not be more than {bytes} bytes"),
+            "field": format!("{path}.{member}"),
+        })
+    };
+    let invalid = json!({
+        "reason": "FieldValueInvalid",
+        "message": "Invalid value: \"a\\x01\": invalid character U+0001 (at position 1)",
+        "field": format!("{path}.manager"),
+    });
+    let long = sent(&"m".repeat(129));
+    let of_long = [too_long("manager", 128), too_long("subresource", 256)];
+    let patch = json!({ "metadata": { "managedFields": long["metadata"]["managedFields"] } });
+    let calls = [
+        (Call::put(&at, &long), of_long.clone()),
+        (Call::merge_patch(&at, &patch), of_long),
+        (
+            Call::put(&at, &sent("a\u{1}")),
+            [invalid, too_long("subresource", 256)],
+        ),
+    ];
+    for (call, causes) in calls {
+        let refused = client.call(call).await.expect(422);
+        let told = refused["details"]["causes"].as_array().unwrap();
+        assert_eq!(told.chunks(2).collect::<Vec<_>>(), [&causes[..]; 4]);
+    }
+    let kept = client.call(Call::get(&at)).await.expect(200);
+    assert_eq!(kept, created);
+}

@@ -211,7 +211,7 @@ impl Harness {
         let spec = CacherSpec {
             resource: pods().qualified(),
             engine: engine.clone(),
-            prefix: keys.resource_prefix(),
+            prefix: keys.resource_prefix().clone(),
             decode: decoder.clone(),
             indexed_fields: pods().indexed_fields(),
         };

@@ -94,6 +94,7 @@ pub fn decode_object(
         value,
         faults,
         refusal,
+        managed_fields,
     } = decode_typed(body, format, definition.object_type.found()).map_err(|why| match format {
         BodyFormat::Json => no_type(&why),
         BodyFormat::Yaml => unrecognized(&why),
@@ -135,6 +136,9 @@ pub fn decode_object(
         ))));
     }
     object.set_type(&definition.kind, &own_version);
+    if let Some(text) = managed_fields {
+        object.set_managed_fields(Some(text.into()));
+    }
     if format == BodyFormat::Json {
         object.keep_texts(body, definition.object_type);
     }
@@ -172,17 +176,18 @@ fn decode_typed(
         BodyFormat::Json => {
             let text = go_json_text(body);
             let mut reader = serde_json::Deserializer::from_str(&text);
-            let numbers = Numbers::AsWritten;
-            let read = TypedSeed { of, numbers }
-                .deserialize(&mut reader)
-                .map_err(fault)?;
+            let seed = TypedSeed {
+                of,
+                numbers: Numbers::AsWritten,
+                keeps_managed_fields: true,
+            };
+            let read = seed.deserialize(&mut reader).map_err(fault)?;
             reader.end().map_err(fault)?;
             Ok(read)
         }
         BodyFormat::Yaml => {
             let document = read_yaml::<MAX_TREE_BYTES>(body)?;
-            let numbers = Numbers::ByValue;
-            let read = TypedSeed { of, numbers }.deserialize(&document.value);
+            let read = TypedSeed::of_tree(of, Numbers::ByValue).deserialize(&document.value);
             let mut read = read.map_err(|error| format!("yaml: {error}"))?;
             // YAML becomes JSON before anything knows its type.
             read.faults.splice(..0, document.duplicates);
@@ -196,8 +201,7 @@ fn decode_typed(
 /// # Errors
 /// The tree is too deep.
 pub fn type_value(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_json::Error> {
-    let (of, numbers) = (of.found(), Numbers::ByValue);
-    TypedSeed { of, numbers }.deserialize(value)
+    TypedSeed::of_tree(of.found(), Numbers::ByValue).deserialize(value)
 }
 
 /// As [`type_value`], where numbers count as they are written.
@@ -208,8 +212,7 @@ pub fn type_patched(
     value: &Value,
     of: Option<FoundType>,
 ) -> Result<TypedDocument, serde_json::Error> {
-    let numbers = Numbers::AsWritten;
-    TypedSeed { of, numbers }.deserialize(value)
+    TypedSeed::of_tree(of, Numbers::AsWritten).deserialize(value)
 }
 
 /// Checks that the body has the kind and version of its path (API-88). `refusal` says what is wrong

@@ -39,6 +39,30 @@ pub(super) static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of(paths.iter().map(|path| &**path))
 });
 
+/// What the writer of an object has sent as its managedFields.
+enum Sent {
+    /// Entries, as text.
+    Entries(Arc<str>),
+    /// What asks to forget all entries (API-188).
+    Reset,
+    /// Nothing, or what is no list.
+    Nothing,
+}
+
+impl Sent {
+    /// Takes them from an object, which has none then.
+    fn taken_from(object: &mut Object) -> Sent {
+        let tree = object.metadata_mut().remove("managedFields");
+        let text = object.managed_fields().cloned();
+        object.set_managed_fields(None);
+        match tree {
+            Some(Value::Array(list)) if is_reset(&list) => Sent::Reset,
+            Some(list @ Value::Array(_)) => Sent::Entries(sent_text(&list).into()),
+            _ => text.map_or(Sent::Nothing, Sent::Entries),
+        }
+    }
+}
+
 /// Keeps the managedFields of objects that are written through one endpoint.
 #[derive(Clone, Copy)]
 pub struct FieldManager<'m> {
@@ -64,8 +88,7 @@ impl FieldManager<'_> {
     /// endpoint if they can be read (API-188). Nothing here fails: an object whose fields can't be
     /// told has none (API-190). Whether the object has empty lists and maps leaves.
     pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) -> bool {
-        let sent = new.metadata_mut().remove("managedFields");
-        new.set_managed_fields(None);
+        let sent = Sent::taken_from(new);
         let has_empty = self.definition.canonicalize_with(new, Empty::Told);
         if !ValueType::of_objects(self.definition.object_type).has_keys(new) {
             return has_empty;
@@ -88,27 +111,23 @@ impl FieldManager<'_> {
     }
 
     /// The entries that a write begins with: those that the client sent, else the stored ones.
-    fn entries_of_write(&self, sent: Option<Value>, live: Option<&Object>) -> Vec<Entry> {
+    fn entries_of_write(&self, sent: Sent, live: Option<&Object>) -> Vec<Entry> {
         let stored = live.and_then(|live| kept_entries(live).ok());
         let stored = stored.unwrap_or_default();
-        let sent = sent.filter(|_| self.subresource.is_empty());
-        if let Some(Value::Array(list)) = &sent
-            && is_reset(list)
-        {
-            return Vec::new();
+        let sent = match sent {
+            Sent::Entries(text) if self.subresource.is_empty() => text,
+            Sent::Reset if self.subresource.is_empty() => return Vec::new(),
+            Sent::Entries(_) | Sent::Reset | Sent::Nothing => return stored,
+        };
+        // Most clients send back what they have read.
+        let known = live.and_then(Object::managed_fields);
+        if known == Some(&sent) {
+            return stored;
         }
-        if let Some(list @ Value::Array(_)) = &sent {
-            let sent = sent_text(list);
-            // Most clients send back what they have read.
-            let known = live.and_then(Object::managed_fields).map(|text| &**text);
-            if known != Some(&*sent) {
-                match sent_entries(&sent, &stored) {
-                    Ok(entries) if !entries.is_empty() => return entries,
-                    _ => {}
-                }
-            }
+        match sent_entries(&sent, &stored) {
+            Ok(entries) if !entries.is_empty() => entries,
+            _ => stored,
         }
-        stored
     }
 
     /// The entries after an update: the writer owns what it has changed, and nobody else does

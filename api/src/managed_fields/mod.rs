@@ -8,6 +8,7 @@ mod apply;
 mod cap;
 mod conflicts;
 mod entry;
+mod faults;
 mod field_manager;
 mod last_applied;
 mod scale;
@@ -16,6 +17,7 @@ mod updater;
 
 pub use apply::Application;
 pub use entry::adopt;
+pub use faults::errors;
 pub use field_manager::FieldManager;
 pub use times::keep_times;
 

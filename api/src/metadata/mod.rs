@@ -6,11 +6,13 @@
 
 mod owners;
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use crate::field_error::{bounded, go_quote};
+use crate::managed_fields;
 use crate::names;
 use crate::object::Object;
 use crate::resource::{NameRule, ResourceDefinition, UpdateCheck};
@@ -91,6 +93,8 @@ pub fn validate_embedded(object: &Object) -> Vec<FieldError> {
 struct Meta<'o> {
     object: &'o Object,
     members: Option<&'o Map<String, Value>>,
+    /// The faults in its managedFields, once they were looked for.
+    managed_fields: OnceCell<Vec<FieldError>>,
 }
 
 impl<'o> Meta<'o> {
@@ -98,6 +102,7 @@ impl<'o> Meta<'o> {
         Meta {
             object,
             members: object.metadata(),
+            managed_fields: OnceCell::new(),
         }
     }
 
@@ -158,7 +163,13 @@ impl<'o> Meta<'o> {
         errors.extend(self.annotation_errors());
         errors.extend(owners::errors(self.get("ownerReferences")));
         errors.extend(self.finalizer_errors());
+        errors.extend_from_slice(self.managed_fields_errors());
         errors
+    }
+
+    fn managed_fields_errors(&self) -> &[FieldError] {
+        let found = || managed_fields::errors(self.object);
+        self.managed_fields.get_or_init(found)
     }
 
     fn name_errors(&self, rule: NameRule) -> Vec<FieldError> {
@@ -284,6 +295,7 @@ impl<'o> Meta<'o> {
         errors.extend(self.label_errors());
         errors.extend(self.annotation_errors());
         errors.extend(owners::errors(self.get("ownerReferences")));
+        errors.extend_from_slice(self.managed_fields_errors());
         errors
     }
 

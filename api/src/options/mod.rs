@@ -6,6 +6,7 @@
 
 mod delete;
 mod list;
+mod log;
 mod write;
 
 use std::borrow::Cow;
@@ -21,7 +22,9 @@ use crate::status::Status;
 pub use crate::version::{list_version, object_version, parse_version, read_version};
 pub use delete::{DeleteOptions, Propagation};
 pub use list::{ListOptions, VersionMatchText};
+pub use log::check_log_options;
 pub use write::{FieldValidation, WriteOptions, WriteVerb, field_manager};
+pub(crate) use write::{MAX_FIELD_MANAGER_BYTES, manager_errors};
 
 const META_GROUP: &str = "meta.k8s.io";
 

@@ -5,7 +5,7 @@ use crate::field_error::{FieldError, bounded, is_go_printable};
 use crate::status::Status;
 
 /// Longer field managers are refused (API-81).
-const MAX_FIELD_MANAGER_BYTES: usize = 128;
+pub const MAX_FIELD_MANAGER_BYTES: usize = 128;
 
 /// `fieldValidation` (API-90).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl WriteOptions {
             }
             _ => {}
         }
-        errors.extend(validate_field_manager(&field_manager));
+        errors.extend(manager_errors("fieldManager", &field_manager));
         errors.extend(validate_dry_run(&dry_run));
         let field_validation = match query.first("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
@@ -105,7 +105,7 @@ impl WriteOptions {
 /// names, and verbs that do not write record nothing else.
 pub fn field_manager(query: &Query, user_agent: &str) -> String {
     match query.first("fieldManager") {
-        Some(named) if !named.is_empty() && validate_field_manager(named).is_empty() => {
+        Some(named) if !named.is_empty() && manager_errors("fieldManager", named).is_empty() => {
             named.to_owned()
         }
         _ => default_manager(user_agent),
@@ -126,8 +126,8 @@ pub fn default_manager(user_agent: &str) -> String {
     manager
 }
 
-fn validate_field_manager(manager: &str) -> Vec<FieldError> {
-    let path = "fieldManager";
+/// The faults in the name of a manager at this place.
+pub fn manager_errors(path: &str, manager: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if manager.len() > MAX_FIELD_MANAGER_BYTES {
         errors.push(FieldError::too_long(path, MAX_FIELD_MANAGER_BYTES));

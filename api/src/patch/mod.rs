@@ -415,6 +415,7 @@ fn nothing_known(members: &Map<String, Value>) -> TypedDocument {
         value: Map::new().into(),
         faults: faults.into_vec(),
         refusal: None,
+        managed_fields: None,
     }
 }
 
@@ -478,6 +479,7 @@ fn finish(
         value: Value::Object(members),
         faults: unknown,
         refusal: None,
+        ..
     } = read
     else {
         return Err(Refusal::Invalid(read.refusal.unwrap_or_default()));

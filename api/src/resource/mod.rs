@@ -98,6 +98,8 @@ pub struct Subresource {
     pub scaling: Option<Scaling>,
     /// Whether what it changes counts as a change of the object's generation.
     pub raises_generation: bool,
+    /// Whether its objects can be Tables.
+    pub has_tables: bool,
 }
 
 impl Subresource {

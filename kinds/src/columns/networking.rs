@@ -111,10 +111,11 @@ fn parent(address: &Object) -> String {
     let Some(parent) = address.at(&["spec", "parentRef"]) else {
         return NONE.to_owned();
     };
-    let (resource, group) = (member(parent, "resource"), member(parent, "group"));
+    let type_of = ["resource", "group"].map(|name| member(parent, name).to_lowercase());
     let resource = joined(
-        [resource, group]
-            .into_iter()
+        type_of
+            .iter()
+            .map(String::as_str)
             .filter(|part| !part.is_empty()),
         ".",
     );

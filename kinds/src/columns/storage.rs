@@ -2,6 +2,7 @@
 
 use api::object::Object;
 use api::resource::{Cell, Column, FieldPath};
+use serde_json::Value;
 
 use super::{
     NONE, UNSET, boolean, class_name, computed, joined, list, member, plain, text, text_or, texts,
@@ -69,7 +70,11 @@ pub fn storageclasses() -> Vec<Column> {
         cell: computed(|class, _| class_name(class, &DEFAULT_CLASS)),
         ..Column::name()
     };
-    let policy = computed(|class, _| text_or(class.text(&["reclaimPolicy"]), "Delete").into());
+    // An empty policy is none of the defaults.
+    let policy = computed(|class, _| {
+        let policy = class.at(&["reclaimPolicy"]).and_then(Value::as_str);
+        policy.unwrap_or("Delete").into()
+    });
     let binding =
         computed(|class, _| text_or(class.text(&["volumeBindingMode"]), "Immediate").into());
     let expansion = computed(|class, _| boolean(class, &["allowVolumeExpansion"], false));

@@ -84,8 +84,9 @@ fn class() -> Column {
 
 fn attributes_class() -> Column {
     let class = computed(|object, _| {
-        let class = object.text(&["spec", "volumeAttributesClassName"]);
-        text_or(class, UNSET).into()
+        // An empty name is a choice, too.
+        let class = object.at(&["spec", "volumeAttributesClassName"]);
+        class.and_then(Value::as_str).unwrap_or(UNSET).into()
     });
     Column::text(
         "VolumeAttributesClass",

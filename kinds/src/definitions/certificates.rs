@@ -4,8 +4,8 @@ use super::{checking, cluster, names, part, rules, status};
 use crate::columns::certificates as columns;
 use crate::special::certificates;
 use api::resource::{
-    CreateStrategy, FieldPath, NameRule, ResourceDefinition, SelectableField, UpdateCheck,
-    UpdateStrategy, Verb,
+    CreateStrategy, FieldPath, NameRule, ResourceDefinition, SelectableField, Subresource,
+    UpdateCheck, UpdateStrategy, Verb,
 };
 
 /// All endpoints check metadata alike.
@@ -24,12 +24,13 @@ pub fn certificatesigningrequests() -> ResourceDefinition {
     status.update.prepare = Some(certificates::prepare_status);
     status.update.stamp = Some(certificates::stamp_conditions);
     let verbs = [Verb::Get, Verb::Patch, Verb::Update];
+    let approval = Subresource {
+        has_tables: false,
+        ..part("approval", &verbs, approval)
+    };
     rules::applied(ResourceDefinition {
         short_names: names(&["csr"]),
-        subresources: vec![
-            checking(part("approval", &verbs, approval), CHECKS),
-            checking(status, CHECKS),
-        ],
+        subresources: vec![checking(approval, CHECKS), checking(status, CHECKS)],
         name_rule: NameRule::PathSegment,
         update_checks: CHECKS,
         // Nobody approves with a request.

@@ -208,6 +208,7 @@ fn of_spec() -> UpdateStrategy {
 fn of_containers(name: &str, update: UpdateStrategy) -> Subresource {
     Subresource {
         raises_generation: true,
+        has_tables: false,
         ..part(name, &[Verb::Get, Verb::Patch, Verb::Update], update)
     }
 }

@@ -174,6 +174,7 @@ fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
         update_checks: &[UpdateCheck::Changes],
         scaling: None,
         raises_generation: false,
+        has_tables: true,
     }
 }
 

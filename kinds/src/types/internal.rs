@@ -12,7 +12,7 @@ use super::TYPES;
 
 /// Names in Go that differ from those in JSON by more than their first letter. A name with a type
 /// in front is that of this type only.
-const NAMES: [(&str, &str); 67] = [
+const NAMES: [(&str, &str); 68] = [
     ("$ref", "Ref"),
     ("$schema", "Schema"),
     ("AzureDiskVolumeSource.diskURI", "DataDiskURI"),
@@ -60,6 +60,7 @@ const NAMES: [(&str, &str); 67] = [
     ("iqn", "IQN"),
     ("iscsi", "ISCSI"),
     ("iscsiInterface", "ISCSIInterface"),
+    ("jsonPath", "JSONPath"),
     ("nfs", "NFS"),
     ("os", "OS"),
     ("pdName", "PDName"),

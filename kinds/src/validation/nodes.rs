@@ -60,7 +60,6 @@ pub fn validate_node_status_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = Faults::new();
     validate_annotations(object, &mut faults);
     validate_resources(object, &mut faults);
-    validate_swap(object, &mut faults);
     validate_addresses(object, &mut faults);
     let (spec, before) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let (ranges, old) = (spec.member("podCIDRs"), before.member("podCIDRs"));
@@ -189,6 +188,7 @@ fn validate_resources(object: &Object, faults: &mut Faults) {
     }
 }
 
+/// A kubelet that has no swap reports none. So the status may say so, and only a whole Node may not.
 fn validate_swap(object: &Object, faults: &mut Faults) {
     let capacity = object.at(&["status", "nodeInfo", "swap", "capacity"]);
     // Kubernetes reports it below the metadata.

@@ -25,8 +25,10 @@ use crate::storage::StoredResource;
 
 /// The objects that are read before other tasks have their turn.
 const PIECE: usize = 500;
-/// The wait after news, so that many events are read at once.
+/// The wait after news of owners or dependents, so that many events are read at once.
 const PAUSE: Duration = Duration::from_millis(10);
+/// The wait after other news, of which some resources have many.
+const LONG_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest time between two listings of a resource without a watch cache.
 const LISTED_EVERY: Duration = Duration::from_secs(5);
 /// A listing takes at most this part of the time.
@@ -45,8 +47,10 @@ pub(super) struct Feed {
 /// The state of a feed after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pumped {
-    /// Everything was read.
-    UpToDate,
+    /// Everything was read, and some of it may be of owners or dependents.
+    News,
+    /// Everything was read. Nothing of it is of owners or dependents.
+    NoNews,
     /// The cache is being filled.
     Filling,
     /// The resource was removed.
@@ -94,12 +98,11 @@ impl Feed {
         loop {
             let mut reading = self.reading.lock().await;
             let wait = match &mut *reading {
-                Some(follower) => {
-                    if self.pump(follower, collection).await == Pumped::Stopped {
-                        return;
-                    }
-                    PAUSE
-                }
+                Some(follower) => match self.pump(follower, collection).await {
+                    Pumped::Stopped => return,
+                    Pumped::News | Pumped::Filling => PAUSE,
+                    Pumped::NoNews => LONG_PAUSE,
+                },
                 None => {
                     let began = Instant::now();
                     if let Err(status) = self.list(collection).await {
@@ -135,8 +138,9 @@ impl Feed {
         loop {
             let mut reading = self.reading.lock().await;
             let follower = reading.as_mut().ok_or_else(not_ready)?;
-            if self.pump(follower, collection).await != Pumped::UpToDate {
-                return Err(not_ready());
+            match self.pump(follower, collection).await {
+                Pumped::News | Pumped::NoNews => {}
+                Pumped::Filling | Pumped::Stopped => return Err(not_ready()),
             }
             if follower.reached().is_some_and(|reached| reached >= wanted) {
                 return Ok(());
@@ -149,22 +153,36 @@ impl Feed {
 
     /// Applies what the cache has to tell.
     async fn pump(&self, follower: &mut CacheFollower, collection: &Collection) -> Pumped {
+        let mut up_to_date = Pumped::NoNews;
         loop {
             match follower.read() {
-                CacheNews::Nothing => return Pumped::UpToDate,
+                CacheNews::Nothing => return up_to_date,
                 CacheNews::Filling => return Pumped::Filling,
                 CacheNews::Stopped => return Pumped::Stopped,
-                CacheNews::State(snapshot) => self.apply_state(&snapshot, collection).await,
+                CacheNews::State(snapshot) => {
+                    self.apply_state(&snapshot, collection).await;
+                    up_to_date = Pumped::News;
+                }
                 CacheNews::Events(events) => {
-                    collection.change(|graph, work| {
-                        for event in &events {
-                            self.apply(event, graph, work);
-                        }
-                    });
+                    if self.apply_events(&events, collection) {
+                        up_to_date = Pumped::News;
+                    }
                     tokio::task::yield_now().await;
                 }
             }
         }
+    }
+
+    /// Whether any of the events may be of an owner or a dependent.
+    fn apply_events(&self, events: &[Arc<RingEvent>], collection: &Collection) -> bool {
+        let mut events = events.iter().filter(|event| concerns(event)).peekable();
+        let has_news = events.peek().is_some();
+        if has_news {
+            collection.change(|graph, work| {
+                events.for_each(|event| self.apply(event, graph, work));
+            });
+        }
+        has_news
     }
 
     async fn apply_state(&self, snapshot: &Snapshot, collection: &Collection) {
@@ -203,14 +221,7 @@ impl Feed {
 
     fn apply(&self, event: &RingEvent, graph: &mut Graph, work: &mut Vec<Task>) {
         match (&event.current, &event.previous) {
-            (Some(current), previous) => {
-                // Most changes are of objects that have no owners and had none.
-                let concerns = may_concern(current)
-                    || previous.as_ref().is_some_and(|object| may_concern(object));
-                if concerns {
-                    put(self.name(), current, graph, work);
-                }
-            }
+            (Some(current), _) => put(self.name(), current, graph, work),
             (None, Some(previous)) => {
                 if let Some(metadata) = Metadata::of(previous) {
                     graph.deleted(&metadata.uid, work);
@@ -230,6 +241,16 @@ impl Feed {
         let mut versions = self.resource().versions.iter();
         versions.any(|row| row.kind == kind && row.api_version() == api_version)
     }
+}
+
+/// Whether an event may be of an owner or a dependent. Most changes are of objects that have no
+/// owners and had none. Who is deleted may be an owner.
+fn concerns(event: &RingEvent) -> bool {
+    let may_concern = |object: &Option<Arc<CachedObject>>| {
+        let object = object.as_ref();
+        object.is_some_and(|object| may_concern(object))
+    };
+    event.current.is_none() || may_concern(&event.current) || may_concern(&event.previous)
 }
 
 fn put(resource: &str, object: &CachedObject, graph: &mut Graph, work: &mut Vec<Task>) {

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::FutureExt;
 use http::Method;
 use serde_json::Value;
 
 use super::{Answering, Connected, Connecter, RestStorage};
+use crate::api::field_error::go_quote;
 use crate::api::object::Object;
-use crate::api::options::Query;
+use crate::api::options::{Query, check_log_options};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::kinds::definitions::core;
@@ -74,12 +74,21 @@ impl ConnectionStore {
         all.into_iter().map(path).collect()
     }
 
-    /// The object's name: proxies also take `scheme:name:port`.
-    fn name<'n>(&self, name: &'n str) -> &'n str {
-        let parts: Vec<&str> = name.split(':').collect();
+    /// The object's name: proxies also take `name:port` and `scheme:name:port`.
+    fn name<'n>(&self, whole: &'n str) -> Result<&'n str, Box<Status>> {
+        let parts: Vec<&str> = whole.split(':').collect();
         match (self.subresource, &*parts) {
-            (PROXY, [name, _] | [_, name, _]) => name,
-            _ => name,
+            (PROXY, [""]) => Ok(whole),
+            (PROXY, [name] | [name, _] | ["" | "http" | "https", name, _]) if !name.is_empty() => {
+                Ok(name)
+            }
+            (PROXY, _) => {
+                let definition = self.store.definition();
+                let kind = definition.kind.to_ascii_lowercase();
+                let why = format!("invalid {kind} request {}", go_quote(whole));
+                Err(Box::new(Status::bad_request(why)))
+            }
+            _ => Ok(whole),
         }
     }
 
@@ -87,13 +96,15 @@ impl ConnectionStore {
         &self,
         at: NamespacedName<'_>,
         query: &Query,
-    ) -> Result<Connected, Box<Status>> {
+    ) -> Result<Option<Connected>, Box<Status>> {
         // To read a log changes nothing.
-        if self.subresource != LOG && query.first("dryRun").is_some() {
+        if self.subresource == LOG {
+            check_log_options(query, at.name)?;
+        } else if query.first("dryRun").is_some() {
             let status = Status::bad_request("dryRun is not supported");
             return Err(Box::new(status));
         }
-        let name = self.name(at.name);
+        let name = self.name(at.name)?;
         let at = NamespacedName { name, ..at };
         // A pod may have been bound a moment ago.
         let object = self.store.read(at, "").await?;
@@ -108,7 +119,7 @@ impl ConnectionStore {
     }
 
     /// The answer for a pod without a node, or without an address.
-    fn of_waiting_pod(&self, pod: &Object) -> Option<Result<Connected, Box<Status>>> {
+    fn of_waiting_pod(&self, pod: &Object) -> Option<Result<Option<Connected>, Box<Status>>> {
         let is_unset = |path: &[&str]| {
             let text = pod.at(path).and_then(Value::as_str);
             text.unwrap_or_default().is_empty()
@@ -121,10 +132,7 @@ impl ConnectionStore {
             PROXY => None,
             _ if !is_unset(&["spec", "nodeName"]) => None,
             // It has written nothing yet.
-            LOG => Some(Ok(Connected {
-                content_type: "text/plain",
-                body: Bytes::new(),
-            })),
+            LOG => Some(Ok(None)),
             _ => bad_request(format!("pod {} does not have a host assigned", pod.name())),
         }
     }
@@ -199,7 +207,7 @@ impl Connecter for ConnectionStore {
         at: NamespacedName<'a>,
         _path: &'a str,
         query: &'a Query,
-    ) -> Answering<'a, Connected> {
+    ) -> Answering<'a, Option<Connected>> {
         self.refuse(at, query).boxed()
     }
 }

@@ -64,6 +64,11 @@ pub trait RestStorage: Send + Sync {
         self.resource()
     }
 
+    /// Whether its objects can be Tables. What can only be created has none.
+    fn has_tables(&self) -> bool {
+        self.getter().is_some()
+    }
+
     /// `storageVersionHash` of discovery, if the path stores objects (API-26).
     fn storage_version_hash(&self) -> Option<String> {
         None
@@ -315,7 +320,8 @@ pub trait Connecter: Send + Sync {
         false
     }
 
-    /// Connects. `path` is the text after the subresource, without slashes around it.
+    /// Connects. `path` is the text after the subresource, without slashes around it. `None` if
+    /// there is nothing to say.
     ///
     /// # Errors
     /// 404 when there is no such object, and any failure of the connection.
@@ -325,7 +331,7 @@ pub trait Connecter: Send + Sync {
         at: NamespacedName<'a>,
         path: &'a str,
         query: &'a Query,
-    ) -> Answering<'a, Connected>;
+    ) -> Answering<'a, Option<Connected>>;
 }
 
 impl dyn RestStorage + '_ {

@@ -78,6 +78,10 @@ impl RestStorage for SubresourceStore {
         self.kind()
     }
 
+    fn has_tables(&self) -> bool {
+        self.subresource.has_tables
+    }
+
     fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
         self.store.held_bytes(at)
     }

@@ -146,6 +146,13 @@ impl RegistryStore {
         recursive.then(|| self.storage().known_stats(&key))?
     }
 
+    /// Whether there are surely no objects in a namespace, or none at all. It costs much less than
+    /// a list.
+    pub fn is_known_empty(&self, namespace: Option<&str>) -> bool {
+        let scope = self.scope(namespace, &Selection::default(), true);
+        scope.is_ok_and(|scope| scope.recursive && self.storage().is_known_empty(&scope.key))
+    }
+
     /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options
     /// first.
     ///

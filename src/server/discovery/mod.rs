@@ -46,9 +46,15 @@ impl Tag {
         Tag { header, hash }
     }
 
-    /// Whether the client already has the document.
+    /// Whether the client already has the document. Proxies that compress documents make tags weak,
+    /// which count all the same (RFC 9110).
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
-        headers.get(IF_NONE_MATCH) == Some(&self.header)
+        let lists = headers.get_all(IF_NONE_MATCH).iter();
+        let mut known = lists
+            .filter_map(|list| list.to_str().ok())
+            .flat_map(|list| list.split(','))
+            .map(str::trim);
+        known.any(|tag| tag == "*" || self.header == *tag.strip_prefix("W/").unwrap_or(tag))
     }
 
     /// A 304 response without a body.

@@ -16,11 +16,7 @@ pub(super) async fn create(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let offer = match target.storage.getter() {
-        Some(_) => Offer::Objects,
-        None => Offer::CreatedOnly,
-    };
-    let form = scope.object_form(offer)?;
+    let form = scope.object_form(Offer::of(target))?;
     let document = scope.document(body).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
     let is_large = document.is_large();
@@ -30,8 +26,9 @@ pub(super) async fn create(
         let (storage, object) = (&target.storage, target.object());
         let (validation, warnings) = (options.field_validation, &context.warnings);
         let body = document.decode(storage.request_kind(), validation, warnings)?;
-        if object.name.is_empty() {
-            let creater = capability(storage.creater())?;
+        if object.name.is_empty()
+            && let Some(creater) = storage.creater()
+        {
             let creating = creater.create(&context, object.namespace, body, &options);
             return creating.await;
         }

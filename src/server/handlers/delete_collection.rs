@@ -45,8 +45,14 @@ pub(super) async fn delete_collection(
         selection: Arc::new(selection),
         size: PAGE,
     };
-    let delete =
-        async |items: &[Arc<CachedObject>]| delete_items(scope, target, items, &deletion).await;
+    // Nobody deletes the objects of all namespaces because a variable was not set.
+    let is_everywhere = definition.is_namespaced() && pages.namespace.is_none_or(str::is_empty);
+    let delete = async |items: &[Arc<CachedObject>]| match is_everywhere && !items.is_empty() {
+        true => Err(Box::new(Status::bad_request(
+            "Namespace parameter required.",
+        ))),
+        false => delete_items(scope, target, items, &deletion).await,
+    };
     let list = pages.delete(options, delete).await?;
     respond::list(
         &form,

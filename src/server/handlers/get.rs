@@ -13,7 +13,7 @@ use crate::server::routes::Target;
 /// One object that is at least as new as the requested version (API-121), or exactly as it was at
 /// that version. A subresource returns the whole object too.
 pub(super) async fn get(scope: &RequestScope<'_>, target: &Target) -> Answered {
-    let form = scope.object_form(Offer::Objects)?;
+    let form = scope.object_form(Offer::of(target))?;
     refuse_export(scope)?;
     let version = scope.query.first("resourceVersion").unwrap_or_default();
     let object = match scope.query.first("resourceVersionMatch") {
@@ -42,7 +42,7 @@ fn exact(version: &str) -> Result<Revision, Box<Status>> {
 }
 
 /// Refuses an old parameter that Kubernetes has removed (API-79).
-pub(super) fn refuse_export(scope: &RequestScope<'_>) -> Result<(), Box<Status>> {
+fn refuse_export(scope: &RequestScope<'_>) -> Result<(), Box<Status>> {
     if scope.query.flag("export") {
         return Err(Box::new(Status::bad_request(
             "the export parameter, deprecated since v1.14, is no longer supported",

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::get::refuse_export;
 use super::{Answered, RequestScope, capability};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
@@ -17,7 +16,6 @@ use crate::storage::Stats;
 pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let definition = target.storage.resource();
     let form = scope.object_form(Offer::Lists)?;
-    refuse_export(scope)?;
     let options = ListOptions::parse(&scope.query)?;
     options.validate_list()?;
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;

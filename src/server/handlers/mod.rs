@@ -139,6 +139,16 @@ fn form(headers: &HeaderMap, pretty: Option<bool>, offer: Offer) -> Result<Form,
     })
 }
 
+impl Offer {
+    /// What is offered of the objects of a target.
+    fn of(target: &Target) -> Offer {
+        match target.storage.has_tables() {
+            true => Offer::Objects,
+            false => Offer::WithoutTables,
+        }
+    }
+}
+
 impl RequestScope<'_> {
     fn form(&self, offer: Offer) -> Result<Form, Box<Status>> {
         let asked = self.query.first("pretty").is_some();

@@ -25,7 +25,7 @@ pub(super) async fn patch(
     let kind = target.storage.response_kind();
     // Check the patch type before anything else.
     let given = given(scope, target)?;
-    let form = scope.object_form(Offer::Objects)?;
+    let form = scope.object_form(Offer::of(target))?;
     let body = scope.read(body).await?;
     let verb = match given {
         Given::Apply => WriteVerb::Apply,

@@ -19,7 +19,7 @@ pub(super) async fn update(
     body: RequestBody,
 ) -> Answered {
     let kind = target.storage.response_kind();
-    let form = scope.object_form(Offer::Objects)?;
+    let form = scope.object_form(Offer::of(target))?;
     let body = scope.read(body).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Update)?;
     let form_of_body = scope.body_form()?;

@@ -1,10 +1,14 @@
-//! Makes HTTP/1.1 lines that end with a bare LF unreadable, because lines must end with CRLF.
+//! Makes HTTP/1.1 lines that end with a bare LF unreadable, because lines must end with CRLF, and
+//! request targets with a fragment.
 //!
 //! The parser below accepts a bare LF as the end of a line, as many parsers do. Some proxies in
 //! front of it do not, so the two would see different requests in the same bytes. This module
 //! follows the bytes as they arrive through headers, bodies and the lines between chunks. In
 //! headers it replaces a bare LF with a byte that the parser refuses with 400. Between chunks the
 //! parser refuses a bare LF itself. In a trailer the connection breaks off.
+//!
+//! No request target may have a fragment. The parser drops it: to delete `secrets/#a` would be to
+//! delete all secrets. So a `#` in the first line of headers is replaced, too.
 //!
 //! This module determines the length of a body as the parser does: `Transfer-Encoding` comes before
 //! `Content-Length`. A line that gives a length and is longer than it needs to be is treated like
@@ -13,7 +17,7 @@
 
 use std::io;
 
-/// Replaces a bare LF. No line may contain it.
+/// Replaces a bare LF and the start of a fragment. No line may contain it.
 const UNREADABLE: u8 = 0;
 
 /// The number of bytes kept of a line, enough to recognise it. A line that gives the length of a
@@ -47,6 +51,8 @@ pub(super) struct Lines {
     /// The number of bytes in the current line.
     length: u64,
     is_after_cr: bool,
+    /// Whether the headers that are read have had their first line.
+    has_request_line: bool,
     content_length: u64,
     is_chunked: bool,
 }
@@ -58,6 +64,7 @@ impl Default for Lines {
             line: Vec::new(),
             length: 0,
             is_after_cr: false,
+            has_request_line: false,
             content_length: 0,
             is_chunked: false,
         }
@@ -80,6 +87,12 @@ impl Lines {
                 Place::Head | Place::ChunkSize | Place::Trailers => {
                     let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
                     let (text, rest) = bytes.split_at_mut(end);
+                    if self.place == Place::Head
+                        && !self.has_request_line
+                        && let Some(fragment) = text.iter_mut().find(|byte| **byte == b'#')
+                    {
+                        *fragment = UNREADABLE;
+                    }
                     self.read_text(text);
                     match rest.first_mut() {
                         Some(byte) => {
@@ -133,7 +146,10 @@ impl Lines {
         }
         match self.place {
             Place::Head if is_empty => self.end_head(),
-            Place::Head => self.read_header(line),
+            Place::Head => {
+                self.has_request_line = true;
+                self.read_header(line);
+            }
             Place::ChunkSize => self.place = chunk(line),
             _ if is_empty => self.place = Place::Head,
             _ => {}
@@ -160,6 +176,7 @@ impl Lines {
             (false, 0) => Place::Head,
             (false, length) => Place::Body(length),
         };
+        self.has_request_line = false;
         self.is_chunked = false;
         self.content_length = 0;
     }
@@ -245,6 +262,19 @@ mod tests {
             let bad = format!("P / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{line}");
             assert_eq!(refused(bad.as_bytes()), (vec![], false), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn fragments_are_refused_in_request_lines_alone() {
+        for (bad, expected) in [
+            ("GET /a#b HTTP/1.1\r\nhost: a\r\n\r\n", 6),
+            ("\r\nGET /a/?b#c HTTP/1.1\r\n\r\n", 11),
+            ("GET / HTTP/1.1\r\n\r\nGET /# HTTP/1.1\r\n\r\n", 23),
+        ] {
+            assert_eq!(refused(bad.as_bytes()), (vec![expected], false), "{bad:?}");
+        }
+        let good = "P /%23 HTTP/1.1\r\nx: #\r\ncontent-length: 2\r\n\r\n##P / HTTP/1.1\r\n\r\n";
+        assert_eq!(refused(good.as_bytes()), (vec![], false));
     }
 
     #[test]

@@ -32,8 +32,9 @@ pub enum Offer {
     Unlisted,
     /// Objects, which can also be Tables or metadata.
     Objects,
-    /// Objects that can only be created, such as reviews. They have no Tables.
-    CreatedOnly,
+    /// Objects that can't be Tables: reviews and other objects that can only be created, and some
+    /// subresources.
+    WithoutTables,
     /// Lists, with the conversions of objects.
     Lists,
     /// Event streams: JSON and protobuf, with the conversions of objects.
@@ -55,7 +56,7 @@ impl Offer {
     fn has_server_version(self) -> bool {
         matches!(
             self,
-            Offer::Objects | Offer::CreatedOnly | Offer::Lists | Offer::Watch
+            Offer::Objects | Offer::WithoutTables | Offer::Lists | Offer::Watch
         )
     }
 }
@@ -284,9 +285,9 @@ impl<'h> Clause<'h> {
                 "APIGroupDiscoveryList",
                 "v2",
             ) => Some(Conversion::AggregatedDiscovery),
-            (Offer::CreatedOnly, _, "Table", _) => None,
+            (Offer::WithoutTables, _, "Table", _) => None,
             (
-                Offer::Objects | Offer::CreatedOnly | Offer::Lists | Offer::Watch,
+                Offer::Objects | Offer::WithoutTables | Offer::Lists | Offer::Watch,
                 "meta.k8s.io",
                 kind,
                 version,
@@ -341,7 +342,7 @@ pub enum BodyForm {
 /// (API-56).
 pub fn body_form(headers: &HeaderMap) -> Option<BodyForm> {
     let media_type = match content_type(headers) {
-        None | Some("") => JSON.to_owned(),
+        None | Some("" | JSON) => return Some(BodyForm::Text(BodyFormat::Json)),
         Some(text) => media_type::of_content(text)?,
     };
     match media_type.as_str() {

@@ -240,10 +240,16 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
     })
 }
 
+/// Whether a path is about one object. A name before a subresource may be missing, which its storage
+/// refuses.
+fn is_of_one(info: &RequestInfo) -> bool {
+    info.is_named || !info.subresource.is_empty()
+}
+
 /// Whether a path of this form can lead to the storage.
 fn is_reachable(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
     let is_namespaced = storage.resource().is_namespaced();
-    let names_one_without_namespace = is_namespaced && info.is_named && !info.is_below_namespace;
+    let names_one_without_namespace = is_namespaced && is_of_one(info) && !info.is_below_namespace;
     // A subresource cannot be watched, so it has no old watch path.
     let is_watched_part = info.is_watch_path && storage.subresource().is_some();
     info.verb != "proxy"
@@ -259,7 +265,7 @@ fn exists(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
         return true;
     }
     let is_everywhere = storage.resource().is_namespaced() && !info.is_below_namespace;
-    match info.is_named {
+    match is_of_one(info) {
         _ if info.is_watch_path => storage.watcher().is_some(),
         true => {
             storage.named_creater().is_some()
@@ -278,9 +284,9 @@ fn exists(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
 fn verb(method: &Method, info: &RequestInfo, storage: &dyn RestStorage) -> Option<Verb> {
     if let Some(connecter) = storage.connecter() {
         let takes = connecter.methods().contains(method);
-        return (takes && info.is_named).then_some(Verb::Connect);
+        return (takes && is_of_one(info)).then_some(Verb::Connect);
     }
-    let (verb, is_served) = match (method, info.is_named) {
+    let (verb, is_served) = match (method, is_of_one(info)) {
         (&Method::GET, _) if info.is_watch_path => (Verb::Watch, storage.watcher().is_some()),
         _ if info.is_watch_path => return None,
         // A list refuses in its own words to be a watch.

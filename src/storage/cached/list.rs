@@ -100,11 +100,11 @@ impl Cached {
             let fresh = Fresh { snapshot, revision };
             return self.page(&request, prefix, start, fresh).await;
         }
-        let known = self.store.engine.known(&self.prefix());
+        let known = self.store.engine.known(self.prefix());
         if revision > known.revision {
             self.not_older_than(revision).await?;
         }
-        let position = self.store.engine.known(&self.prefix());
+        let position = self.store.engine.known(self.prefix());
         let unchanged = position.prefix_revision <= revision;
         let snapshot = self.published()?;
         if unchanged && snapshot.revision >= position.prefix_revision {
@@ -203,7 +203,7 @@ impl Cached {
         };
         let behind = place([page.last, b"\0"].concat());
         let from_start = match page.start {
-            None if *prefix == self.prefix() => Some(snapshot.stored() as u64),
+            None if prefix == self.prefix() => Some(snapshot.stored() as u64),
             None => Some(snapshot.stored_below(prefix)),
             Some(start) => self.counts.find(&place(start.to_vec())),
         };

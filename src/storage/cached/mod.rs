@@ -70,7 +70,7 @@ impl Cached {
         }
     }
 
-    fn prefix(&self) -> Prefix {
+    fn prefix(&self) -> &Prefix {
         self.store.keys.resource_prefix()
     }
 
@@ -106,7 +106,7 @@ impl Cached {
 
     /// The snapshot as it is, with the newest version that it may claim.
     fn any_state(&self) -> Result<Fresh, StorageError> {
-        let position = self.store.engine.known(&self.prefix());
+        let position = self.store.engine.known(self.prefix());
         Ok(shown(self.published()?, position))
     }
 
@@ -126,7 +126,7 @@ impl Cached {
     /// A snapshot that shows every write acknowledged before the call (LI-20, WA-12).
     async fn consistent(&self) -> Result<Fresh, StorageError> {
         let prefix = self.prefix();
-        let position = self.store.position(&prefix).await?;
+        let position = self.store.position(prefix).await?;
         self.reach(position, position.prefix_revision, position.revision)
             .await
     }
@@ -183,7 +183,7 @@ impl Cached {
             .snapshot()
             .is_none_or(|snapshot| snapshot.revision < need)
         {
-            self.store.engine.request_progress(&self.prefix(), need);
+            self.store.engine.request_progress(self.prefix(), need);
         }
         let epoch = self.store.engine.epoch();
         let fresh = self.cacher.fresh(epoch, need, FRESH_WITHIN).await;
@@ -336,7 +336,7 @@ impl Cached {
     ) -> Result<StartPoint, StorageError> {
         let after = match request.asked {
             Asked::At(revision) => revision,
-            Asked::Unset => self.store.position(&self.prefix()).await?.revision,
+            Asked::Unset => self.store.position(self.prefix()).await?.revision,
             Asked::Any => self.any_state()?.revision,
         };
         if after >= self.cacher.ring_floor() {
@@ -460,6 +460,19 @@ impl Storage for Cached {
             object_count: snapshot.stored_below(&prefix),
             average_object_bytes: snapshot.average_bytes(),
         })
+    }
+
+    fn is_known_empty(&self, prefix: &str) -> bool {
+        let Some(snapshot) = self.current().filter(|_| self.is_always_fresh()) else {
+            return false;
+        };
+        // Such an engine knows of each write that was acknowledged.
+        let position = self.store.engine.known(self.prefix());
+        let has_none = || {
+            let prefix = self.store.keys.below(prefix);
+            prefix.is_ok_and(|prefix| snapshot.stored_below(&prefix) == 0)
+        };
+        snapshot.revision >= position.prefix_revision && (snapshot.stored() == 0 || has_none())
     }
 
     fn is_always_fresh(&self) -> bool {

@@ -54,7 +54,7 @@ impl StoragePlan {
         CacherSpec {
             resource: self.resource.name.clone(),
             engine: self.engine.clone(),
-            prefix: self.destination.keys.resource_prefix(),
+            prefix: self.destination.keys.resource_prefix().clone(),
             decode: self.decoder.clone(),
             indexed_fields: self.decoder.codec.definition().indexed_fields(),
         }

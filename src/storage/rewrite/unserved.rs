@@ -48,7 +48,10 @@ async fn scan(
         return Ok(());
     };
     let root = any.keys.root_prefix();
-    let served = Served::new(kept.iter().map(|store| store.keys.resource_prefix()));
+    let served = Served::new(
+        kept.iter()
+            .map(|store| store.keys.resource_prefix().clone()),
+    );
     let mut start = Some(root.as_bytes().to_vec());
     while let Some(from) = start {
         let request = RangeRequest {

@@ -544,7 +544,7 @@ impl Storage for Underlying {
 
     fn known_stats(&self, prefix: &str) -> Option<Stats> {
         // What one namespace holds is not counted.
-        if self.keys.below(prefix).ok()? != self.keys.resource_prefix() {
+        if self.keys.below(prefix).ok()? != *self.keys.resource_prefix() {
             return None;
         }
         let (at, stats) = (*self.counted.lock())?;

@@ -119,7 +119,7 @@ impl Underlying {
             return Ok((Prefix::new(key.as_bytes()), Scope::Object(key)));
         }
         let prefix = self.keys.below(&request.key)?;
-        let scope = match prefix == self.keys.resource_prefix() {
+        let scope = match prefix == *self.keys.resource_prefix() {
             true => Scope::All,
             false => Scope::Namespace(prefix.clone()),
         };

@@ -1,5 +1,6 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
+mod managed_fields;
 mod schema_or;
 mod size;
 mod typed;
@@ -10,6 +11,7 @@ use std::fmt;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
+use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
@@ -113,6 +115,8 @@ pub struct TypedDocument {
     pub faults: Vec<FieldFault>,
     /// The refusal of the first value of a wrong type, in the words of Kubernetes' decoder.
     pub refusal: Option<String>,
+    /// The text of the managedFields, which are not in the tree then.
+    pub managed_fields: Option<String>,
 }
 
 /// Reads a document by the type of its object.
@@ -121,6 +125,19 @@ pub struct TypedSeed {
     pub of: Option<(&'static Schema, StructId)>,
     /// How the document writes numbers.
     pub numbers: Numbers,
+    /// Whether managedFields as the server writes them stay text. Only a reader of JSON can do that.
+    pub keeps_managed_fields: bool,
+}
+
+impl TypedSeed {
+    /// For a document that was read as a tree before.
+    pub fn of_tree(of: Option<(&'static Schema, StructId)>, numbers: Numbers) -> TypedSeed {
+        TypedSeed {
+            of,
+            numbers,
+            keeps_managed_fields: false,
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for TypedSeed {
@@ -128,6 +145,7 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
         let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
+        reading.keeps_managed_fields = self.keeps_managed_fields;
         let found = self
             .of
             .and_then(|(schema, id)| Some((schema, schema.get(id)?)));
@@ -144,6 +162,7 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
             value,
             faults: reading.faults.into_vec(),
             refusal: reading.decoder_error.or(reading.type_error),
+            managed_fields: reading.managed_fields,
         })
     }
 }
@@ -192,6 +211,10 @@ struct Reading {
     /// How many values are read around here by a decoder of their own, which says nothing of
     /// unknown fields.
     silent: usize,
+    /// Whether managedFields as the server writes them stay text.
+    keeps_managed_fields: bool,
+    /// The text of such managedFields.
+    managed_fields: Option<String>,
 }
 
 impl Reading {
@@ -206,6 +229,8 @@ impl Reading {
             type_error: None,
             decoder_error: None,
             silent: 0,
+            keeps_managed_fields: false,
+            managed_fields: None,
         }
     }
 
@@ -393,7 +418,14 @@ impl Node<'_> {
             let guide = Guide::Type(schema, &field.of, &at);
             let before = members.remove(&name).or_else(|| earlier.remove(&name));
             let before = before.filter(|_| self.reading.merges);
-            let value = access.next_value_seed(self.inside(&place, guide)?.onto(before))?;
+            let value = match self.reading.keeps_managed_fields && managed_fields::is_at(&at) {
+                false => access.next_value_seed(self.inside(&place, guide)?.onto(before))?,
+                true => {
+                    let list: &RawValue = access.next_value()?;
+                    let node = self.inside(&place, guide)?.onto(before);
+                    node.managed_fields(list).map_err(A::Error::custom)?
+                }
+            };
             let is_kept = field.tells_empty() || field.of.is_pointer || !is_zero(&field.of, &value);
             if is_kept && !value.is_null() {
                 members.insert(name, value);
@@ -404,6 +436,21 @@ impl Node<'_> {
         // What is given later wins.
         earlier.append(&mut members);
         Ok(Value::Object(earlier))
+    }
+
+    /// Reads managedFields. They are null where their text is kept.
+    fn managed_fields(mut self, list: &RawValue) -> Result<Value, serde_json::Error> {
+        let earlier = self.reading.managed_fields.take();
+        if self.earlier.is_none() && self.reading.merges {
+            self.earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
+        }
+        if self.earlier.is_none()
+            && let Some(text) = managed_fields::text(list.get())
+        {
+            self.reading.managed_fields = Some(text);
+            return Ok(Value::Null);
+        }
+        self.deserialize(&mut serde_json::Deserializer::from_str(list.get()))
     }
 
     /// Reads the members of a map, whose values have this type or any.

@@ -8,7 +8,7 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::{
-    HEADLESS, has_addresses, has_health_check, has_node_ports, is_balancer, is_set, node_ports,
+    HEADLESS, allocates_ports, has_addresses, has_health_check, has_node_ports, is_set, node_ports,
     still_prefers_both, text,
 };
 use crate::defaults::{Members, items, member};
@@ -254,14 +254,6 @@ pub fn all_node_ports(object: &Object) -> BTreeSet<u16> {
 fn health_check(spec: &Members) -> Option<i64> {
     let port = spec.get("healthCheckNodePort").and_then(Value::as_i64);
     port.filter(|port| *port != 0 && has_health_check(spec))
-}
-
-/// Whether ports of a Service without one get one.
-fn allocates_ports(spec: &Members) -> bool {
-    let allocates = spec
-        .get("allocateLoadBalancerNodePorts")
-        .and_then(Value::as_bool);
-    has_node_ports(spec) && !(is_balancer(spec) && allocates == Some(false))
 }
 
 /// The ports of the nodes that a Service takes: those that were asked for and that it did not have

@@ -41,7 +41,7 @@ pub fn prepare_update(object: &mut Object, stored: &Object) {
             keep(spec, before, &["ipFamilyPolicy"]);
         }
     }
-    if has_node_ports(spec) && has_node_ports(before) {
+    if allocates_ports(spec) && allocates_ports(before) {
         keep_node_ports(spec, before);
     }
     if has_health_check(spec) && has_health_check(before) {
@@ -159,6 +159,14 @@ fn has_addresses(spec: &Members) -> bool {
 fn has_node_ports(spec: &Members) -> bool {
     let kind = spec.get("type").and_then(Value::as_str);
     matches!(kind, Some("NodePort" | "LoadBalancer"))
+}
+
+/// Whether ports of a Service without one get one.
+fn allocates_ports(spec: &Members) -> bool {
+    let allocates = spec
+        .get("allocateLoadBalancerNodePorts")
+        .and_then(Value::as_bool);
+    has_node_ports(spec) && !(is_balancer(spec) && allocates == Some(false))
 }
 
 fn is_set(spec: &Members, name: &str) -> bool {
@@ -407,6 +415,40 @@ mod tests {
         assert_eq!(changed("NodePort"), on_nodes);
         let named = json!({"type": "ExternalName", "ports": [{"port": 80}]});
         assert_eq!(changed("ExternalName"), named);
+    }
+
+    /// API-228: who wants no ports of nodes any more leaves them out.
+    #[test]
+    fn ports_of_nodes_are_kept_where_they_are_given() {
+        let of = |kind: &str, allocates: bool, ports: Value| {
+            service(json!({
+                "type": kind, "allocateLoadBalancerNodePorts": allocates, "ports": ports,
+            }))
+        };
+        let balancer = |allocates| ("LoadBalancer", allocates);
+        let cases = [
+            (balancer(true), balancer(true), true),
+            (balancer(true), balancer(false), false),
+            (balancer(false), balancer(false), false),
+            (balancer(false), balancer(true), false),
+            (balancer(false), ("NodePort", true), false),
+            (("NodePort", true), balancer(true), true),
+            (("NodePort", true), balancer(false), false),
+        ];
+        let given = json!([{"name": "a", "port": 80, "nodePort": 30001}]);
+        let left_out = json!([{"name": "a", "port": 80}]);
+        for ((before, allocated), (kind, allocates), is_kept) in cases {
+            let stored = of(before, allocated, given.clone());
+            for (ports, expected) in [
+                (&given, &given),
+                (&left_out, if is_kept { &given } else { &left_out }),
+            ] {
+                let mut object = of(kind, allocates, ports.clone());
+                prepare_update(&mut object, &stored);
+                let found = &object.0["spec"]["ports"];
+                assert_eq!(found, expected, "{before} {allocated} {kind} {allocates}");
+            }
+        }
     }
 
     /// API-228.

@@ -137,12 +137,12 @@ impl Connecter for Other {
         at: NamespacedName<'a>,
         path: &'a str,
         query: &'a Query,
-    ) -> BoxFuture<'a, Result<Connected, Box<Status>>> {
+    ) -> BoxFuture<'a, Result<Option<Connected>, Box<Status>>> {
         let tail = query.first("tail").unwrap_or_default();
-        Box::pin(ready(Ok(Connected {
+        Box::pin(ready(Ok(Some(Connected {
             content_type: "text/plain",
             body: format!("{} {path} {tail}", at.name).into(),
-        })))
+        }))))
     }
 }
 

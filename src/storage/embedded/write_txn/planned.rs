@@ -84,7 +84,8 @@ pub struct PlannedRows<'o> {
     transaction: ReadTransaction,
     live: ReadOnlyTable<&'static [u8], LiveColumns>,
     events: ReadOnlyTable<u64, &'static [u8]>,
-    superseded: ReadOnlyTable<(&'static [u8], u64), u8>,
+    /// Creates do without it.
+    superseded: Option<ReadOnlyTable<(&'static [u8], u64), u8>>,
     rows: ChangedRows,
     changes: Changes,
 }
@@ -102,7 +103,7 @@ impl<'o> PlannedRows<'o> {
             overlay,
             live: transaction.open_table(LIVE)?,
             events: transaction.open_table(EVENTS)?,
-            superseded: transaction.open_table(SUPERSEDED)?,
+            superseded: None,
             transaction,
             rows: ChangedRows::default(),
             changes: Changes::default(),
@@ -177,7 +178,11 @@ impl Rows for PlannedRows<'_> {
         revision: u64,
         kind: Superseded,
     ) -> Result<(), Failure> {
-        self.superseded.get((key, revision))?;
+        let table = match self.superseded.take() {
+            Some(table) => table,
+            None => self.transaction.open_table(SUPERSEDED)?,
+        };
+        self.superseded.insert(table).get((key, revision))?;
         let place = superseded_key(key, revision);
         self.record(TableId::Superseded, &place, Some(&[kind.tag()]));
         Ok(())

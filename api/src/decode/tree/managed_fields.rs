@@ -1,0 +1,204 @@
+//! The managedFields of a body, as text where they have the form in which the server writes them.
+//! Most clients send back what they have read, and most writes only hand it on.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::super::go_time::Decimals;
+use super::super::scalar;
+use super::typed::GoPath;
+use crate::go_json::{compacted, write_text};
+
+/// An entry of which nothing is missing or unknown. Texts in it have no escapes.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Entry<'t> {
+    api_version: &'t str,
+    fields_type: &'t str,
+    #[serde(rename = "fieldsV1", borrow)]
+    fields: &'t RawValue,
+    manager: &'t str,
+    operation: &'t str,
+    subresource: Option<&'t str>,
+    time: Option<&'t str>,
+}
+
+impl Entry<'_> {
+    /// Whether a tree of the entry would be printed with the same members.
+    fn is_whole(&self) -> bool {
+        let texts = [self.api_version, self.manager, self.operation];
+        let is_printed = |text: Option<&str>| text.is_none_or(|text| !text.is_empty());
+        let is_time = |text| match scalar::time(text, Decimals::Any) {
+            Ok(printed) => printed.as_deref() == Some(text),
+            Err(_) => false,
+        };
+        self.fields_type == "FieldsV1"
+            && self.fields.get().starts_with('{')
+            && texts.iter().all(|text| !text.is_empty())
+            && is_printed(self.subresource)
+            && self.time.is_none_or(is_time)
+    }
+
+    /// Writes the entry as JSON with sorted members, as a tree of it is printed. The fields keep
+    /// their order.
+    fn write(&self, out: &mut Vec<u8>) {
+        let member = |out: &mut Vec<u8>, name: &str, value: &str| {
+            out.extend_from_slice(name.as_bytes());
+            write_text(out, value);
+        };
+        member(out, "{\"apiVersion\":", self.api_version);
+        member(out, ",\"fieldsType\":", self.fields_type);
+        out.extend_from_slice(b",\"fieldsV1\":");
+        out.extend_from_slice(&compacted(self.fields.get()));
+        member(out, ",\"manager\":", self.manager);
+        member(out, ",\"operation\":", self.operation);
+        for (name, value) in [
+            (",\"subresource\":", self.subresource),
+            (",\"time\":", self.time),
+        ] {
+            if let Some(value) = value {
+                member(out, name, value);
+            }
+        }
+        out.push(b'}');
+    }
+}
+
+/// Whether a field is `metadata.managedFields` of the object itself.
+pub(super) fn is_at(at: &GoPath<'_>) -> bool {
+    let is_of_metadata =
+        |above: &GoPath<'_>| above.above.is_none() && *above.field.name == *"metadata";
+    *at.field.name == *"managedFields" && at.above.is_some_and(is_of_metadata)
+}
+
+/// The text of a list of entries as the server writes it. `None` if the list is empty, or if an
+/// entry must be read by its type: it lacks something, has more, or is written in another way.
+pub(super) fn text(list: &str) -> Option<String> {
+    let entries: Vec<Entry<'_>> = serde_json::from_str(list).ok()?;
+    if entries.is_empty() || !entries.iter().all(Entry::is_whole) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(list.len());
+    for (place, entry) in entries.iter().enumerate() {
+        out.push(if place == 0 { b'[' } else { b',' });
+        entry.write(&mut out);
+    }
+    out.push(b']');
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::decode::{BodyFormat, decode_object};
+    use crate::object::Object;
+    use crate::samples::configmaps;
+
+    const ENTRY: &str = r#"{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:a<":{}}},"manager":"m","operation":"Update","time":"2026-01-02T03:04:05Z"}"#;
+
+    fn decoded(metadata: &str) -> (Object, Vec<String>) {
+        let body = format!("{{\"metadata\":{{{metadata}}}}}");
+        let read = decode_object(body.as_bytes(), BodyFormat::Json, &configmaps()).unwrap();
+        let faults = read.faults.iter().map(ToString::to_string).collect();
+        (read.object, faults)
+    }
+
+    fn tree(object: &Object) -> Value {
+        object
+            .at(&["metadata", "managedFields"])
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// API-188: what the server has written comes back in any order of members, with any spaces.
+    #[test]
+    fn entries_as_the_server_writes_them_stay_text() {
+        let entry: Value = serde_json::from_str(ENTRY).unwrap();
+        let own = ENTRY.replace('<', "\\u003c");
+        let members = entry.as_object().unwrap();
+        let reversed: Vec<String> = members
+            .iter()
+            .rev()
+            .map(|(name, value)| format!("\"{name}\" :\n{value}"))
+            .collect();
+        let reversed = format!("{{ {} }}", reversed.join(" , "));
+        for written in [ENTRY, &own, &reversed] {
+            for count in 1..3 {
+                let list = |entry: &str| format!("[{}]", vec![entry; count].join(","));
+                let (object, faults) = decoded(&format!("\"managedFields\":{}", list(written)));
+                assert_eq!(tree(&object), Value::Null);
+                assert_eq!(
+                    object.managed_fields().map(|text| &**text),
+                    Some(&*list(&own))
+                );
+                assert_eq!(faults, [""; 0]);
+            }
+        }
+    }
+
+    /// API-188: what its type changes, drops, warns of or refuses is read by its type.
+    #[test]
+    fn other_entries_are_read_by_their_type() {
+        let with = |name: &str, value: Value| {
+            let mut entry: Value = serde_json::from_str(ENTRY).unwrap();
+            entry[name] = value;
+            entry.to_string()
+        };
+        let without = |name: &str| {
+            let mut entry: Value = serde_json::from_str(ENTRY).unwrap();
+            entry.as_object_mut().unwrap().remove(name);
+            entry.to_string()
+        };
+        let twice = ENTRY.replacen('{', "{\"manager\":\"m\",", 1);
+        let cases = [
+            ("{}".to_owned(), 0),
+            ("null".to_owned(), 0),
+            (with("manager", "a\"b".into()), 0),
+            (with("manager", "".into()), 0),
+            (with("subresource", "".into()), 0),
+            (with("fieldsV1", Value::Null), 0),
+            (with("fieldsType", "FieldsV2".into()), 0),
+            (with("time", "2026-01-02T03:04:05+01:00".into()), 0),
+            (with("more", 1.into()), 1),
+            (without("operation"), 0),
+            (twice, 1),
+        ];
+        for (entry, count) in cases {
+            let (object, faults) = decoded(&format!("\"managedFields\":[{entry}]"));
+            assert!(tree(&object).is_array(), "{entry}");
+            assert_eq!(object.managed_fields(), None, "{entry}");
+            assert_eq!(faults.len(), count, "{entry}: {faults:?}");
+        }
+        let (object, _) = decoded("\"managedFields\":[]");
+        assert_eq!((tree(&object), object.managed_fields()), (json!([]), None));
+    }
+
+    /// API-90: a second list is read into the first, as Go does, and is a duplicate.
+    #[test]
+    fn lists_given_twice_are_merged() {
+        let first = format!("\"managedFields\":[{ENTRY}]");
+        let second = "\"managedFields\":[{\"manager\":\"n\"}]";
+        let (object, faults) = decoded(&format!("{first},{second}"));
+        let merged = tree(&object);
+        assert_eq!(object.managed_fields(), None);
+        assert_eq!(
+            (&merged[0]["manager"], &merged[0]["apiVersion"]),
+            (&json!("n"), &json!("v1"))
+        );
+        assert_eq!(faults, ["duplicate field \"metadata.managedFields\""]);
+
+        let (object, faults) = decoded(&format!("{second},{first}"));
+        assert_eq!(tree(&object)[0]["manager"], "m");
+        assert_eq!(faults.len(), 1);
+
+        let (object, _) = decoded(&format!("{first},\"managedFields\":null"));
+        assert_eq!(
+            (tree(&object), object.managed_fields()),
+            (Value::Null, None)
+        );
+
+        let (object, _) = decoded(&format!("{first}}},\"metadata\":{{{second}"));
+        assert_eq!(tree(&object)[0]["operation"], "Update");
+    }
+}
