@@ -12,6 +12,10 @@ use crate::user_info::UserInfo;
 /// replaces.
 pub type WarningsFunction = fn(&Object, Option<&Object>) -> Vec<String>;
 
+/// Drops fields of an object, unless the stored one uses their feature, and says whether there were
+/// any.
+pub type DropFunction = fn(&mut Object, Option<&Object>) -> bool;
+
 /// The rules for creating an object.
 #[derive(Clone, Default)]
 pub struct CreateStrategy {

@@ -6,7 +6,7 @@ mod workloads;
 
 use api::field_error::FieldError;
 use api::object::Object;
-use api::resource::{Ratchet, ResourceDefinition, WarningsFunction};
+use api::resource::{DropFunction, Ratchet, ResourceDefinition, WarningsFunction};
 
 type Check = fn(&Object) -> Vec<FieldError>;
 type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
@@ -16,7 +16,7 @@ type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
 struct Rules {
     defaults: Option<fn(&mut Object)>,
     empty: Option<fn(&mut Object)>,
-    disabled: Option<fn(&mut Object) -> bool>,
+    disabled: Option<DropFunction>,
     prepare_create: Option<fn(&mut Object)>,
     prepare_update: Option<fn(&mut Object, &Object)>,
     create: Option<Check>,
