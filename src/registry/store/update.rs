@@ -404,7 +404,9 @@ impl Updating<'_> {
         // A Scale changes its object by the rules of the object itself.
         let part = self.request.subresource;
         let part = part.filter(|part| part.scaling.is_none());
-        store.prepare_allocation(&mut object, Some(stored));
+        if part.is_none() {
+            store.prepare_allocation(&mut object, Some(stored))?;
+        }
         let strategy = &store.strategy;
         let warnings = strategy.prepare_update(&mut object, stored, part, clock::now())?;
         self.request.context.warn(warnings);
