@@ -23,6 +23,8 @@ pub struct CreateStrategy {
     pub drops: Vec<FieldPath>,
     /// Says in the new object who asks for it.
     pub requester: Option<fn(&mut Object, &UserInfo)>,
+    /// Fills in what its writer owns of it, although it is made later.
+    pub told: Option<fn(&mut Object)>,
     /// Fills in and normalizes the new object.
     pub prepare: Option<fn(&mut Object)>,
     /// The faults in the object, apart from its metadata.
