@@ -562,3 +562,33 @@ async fn the_server_owns_what_it_makes_itself_api_262() {
         assert_eq!(entries, expected, "{path}");
     }
 }
+
+/// API-235, API-262, D-85: what kube-apiserver stores for parts that are not here is not made.
+#[tokio::test]
+async fn nothing_is_stored_for_parts_that_are_not_there() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    for (group, resources) in [
+        ("apiregistration.k8s.io", &["apiservices"][..]),
+        (
+            "flowcontrol.apiserver.k8s.io",
+            &["flowschemas", "prioritylevelconfigurations"],
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            &[
+                "clusterroles",
+                "clusterrolebindings",
+                "roles",
+                "rolebindings",
+            ],
+        ),
+        ("coordination.k8s.io", &["leases"]),
+    ] {
+        for resource in resources {
+            let path = format!("/apis/{group}/v1/{resource}");
+            let list = client.call(Call::get(&path)).await.expect(200);
+            assert_eq!(list["items"], json!([]), "{path}");
+        }
+    }
+}
