@@ -168,6 +168,15 @@ impl Object {
             })
     }
 
+    /// The value at a path of member names, for changing.
+    pub fn at_mut(&mut self, path: &[impl AsRef<str>]) -> Option<&mut Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter()
+            .try_fold(self.0.get_mut(first.as_ref())?, |value, name| {
+                value.as_object_mut()?.get_mut(name.as_ref())
+            })
+    }
+
     /// The text at a path. It is empty when the value is absent or not a string.
     pub fn text(&self, path: &[impl AsRef<str>]) -> &str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()

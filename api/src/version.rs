@@ -35,6 +35,11 @@ pub struct Preconditions {
     pub resource_version: Option<String>,
 }
 
+/// Why an object with another uid than that of a precondition is not written (API-100, ST-12).
+pub fn uid_mismatch(wanted: &str, found: &str) -> String {
+    format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
+}
+
 /// Parses a `resourceVersion` (ST-6).
 ///
 /// # Errors

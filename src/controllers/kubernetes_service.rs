@@ -15,7 +15,6 @@ use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusReason};
-use crate::api::version::Preconditions;
 use crate::clock;
 use crate::registry::services::Repaired;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
@@ -24,6 +23,8 @@ use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, U
 const NAME: &str = "kubernetes";
 /// The namespace of the Service.
 const NAMESPACE: &str = "default";
+/// The manager that owns the condition of the range, as in kube-apiserver.
+const RANGE_CONTROLLER: &str = "kubernetes-service-cidr-controller";
 /// The time between two looks at the Service.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The time after a failure.
@@ -238,19 +239,30 @@ impl KubernetesServiceController {
             return Ok(());
         }
         let now = crate::api::object::whole_seconds(clock::now());
-        let condition = json!({
-            "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+        let status = json!({"conditions": [{
+            "type": "Ready", "status": "True", "lastTransitionTime": now,
             "message": "Kubernetes default Service CIDR is ready",
-        });
-        let mut change = |range: &mut Object| {
-            let status = json!({ "conditions": [condition] });
-            range.0.insert("status".to_owned(), status);
-            Ok(())
+        }]});
+        let range = object(
+            cidrs.definition(),
+            json!({"name": NAME}),
+            [("status", status)],
+        );
+        let source = UpdateSource::Apply {
+            object: range,
+            faults: Vec::new(),
         };
-        let none = Preconditions::default();
-        let context = self.context();
-        cidrs.change(&context, at, none, false, &mut change).await?;
-        Ok(())
+        let context = RequestContext {
+            manager: RANGE_CONTROLLER.to_owned(),
+            ..self.context()
+        };
+        let options = WriteOptions {
+            force: true,
+            ..WriteOptions::default()
+        };
+        let part = cidrs.definition().subresource("status");
+        let applying = cidrs.update(&context, at, part, source, &options);
+        applying.await.map(|_| ())
     }
 
     async fn keep_service(&self, services: &Arc<RegistryStore>) -> Result<(), Box<Status>> {

@@ -162,7 +162,7 @@ impl ServiceAccountsController {
             namespace: Some(namespace),
             name: &name,
         };
-        let context = RequestContext::internal("service-accounts", Instant::now() + TIME);
+        let context = RequestContext::controller("service-accounts", Instant::now() + TIME);
         let options = WriteOptions::default();
         let outcome = match store.read(at, "0").await {
             Ok(found) if found.0.get("data") == object.0.get("data") => return Ok(()),

@@ -260,7 +260,7 @@ async fn update(
     at: NamespacedName<'_>,
     object: Object,
 ) -> Result<(), Box<Status>> {
-    let context = RequestContext::internal("volume-protection", Instant::now() + TIME);
+    let context = RequestContext::controller("volume-protection", Instant::now() + TIME);
     let options = WriteOptions::default();
     let source = UpdateSource::Replace(object.into());
     let updating = store.update(&context, at, None, source, &options);

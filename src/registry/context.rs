@@ -8,6 +8,12 @@ use parking_lot::Mutex;
 use crate::api::user_info::{MASTERS, UserInfo};
 use crate::api::warnings::Warnings;
 
+/// The manager that owns what the server itself writes.
+pub(super) const SERVER: &str = "kube-apiserver";
+
+/// The manager that owns what its controllers write.
+const CONTROLLERS: &str = "kube-controller-manager";
+
 /// The facts about a request that a write needs.
 #[derive(Clone, Debug)]
 pub struct RequestContext {
@@ -44,7 +50,8 @@ impl Annotations {
 }
 
 impl RequestContext {
-    /// A context for work of the daemon itself, named `system:taffrail:<part>`.
+    /// A context for work of the daemon itself, named `system:taffrail:<part>`. It owns what it
+    /// writes under the name of kube-apiserver, which may share the store (API-262).
     pub fn internal(part: &str, deadline: tokio::time::Instant) -> RequestContext {
         let user = UserInfo {
             name: format!("system:taffrail:{part}"),
@@ -54,11 +61,19 @@ impl RequestContext {
         RequestContext {
             user: Arc::new(user),
             impersonator: None,
-            manager: "taffrail".to_owned(),
+            manager: SERVER.to_owned(),
             audit_id: String::new(),
             warnings: Warnings::default(),
             annotations: None,
             deadline,
+        }
+    }
+
+    /// The same for the work of a kube-controller-manager.
+    pub fn controller(part: &str, deadline: tokio::time::Instant) -> RequestContext {
+        RequestContext {
+            manager: CONTROLLERS.to_owned(),
+            ..RequestContext::internal(part, deadline)
         }
     }
 

@@ -4,6 +4,7 @@ use actors::object::CachedObject;
 
 use super::codec::metadata_of;
 use super::{Preconditions, StorageErrorKind};
+use crate::api::version::uid_mismatch;
 
 /// Checks that the object is the one that the caller means.
 pub(super) fn check(
@@ -13,9 +14,8 @@ pub(super) fn check(
     if let Some(wanted) = &preconditions.uid {
         let uid = uid_of(object);
         if *wanted != uid {
-            return Err(StorageErrorKind::InvalidObject(format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
-            )));
+            let why = uid_mismatch(wanted, &uid);
+            return Err(StorageErrorKind::InvalidObject(why));
         }
     }
     if let Some(wanted) = &preconditions.resource_version {

@@ -125,3 +125,20 @@ async fn refusals_say_what_a_path_has_api_38_api_55() {
         answer.refusal(404, "NotFound");
     }
 }
+
+/// D-86: kube-apiserver ends the stream at the first event and says nothing.
+#[tokio::test]
+async fn a_watch_in_the_form_of_lists_is_refused_api_75() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let why = "you requested PartialObjectMetadataList, but events carry single objects";
+    for media_type in ["application/json", PROTOBUF] {
+        for version in ["v1", "v1beta1"] {
+            let form = format!("as=PartialObjectMetadataList;g=meta.k8s.io;v={version}");
+            let call = Call::get("/api/v1/namespaces?watch=true");
+            let call = call.header("accept", &format!("{media_type};{form}"));
+            let status = client.call(call).await.refusal(406, "NotAcceptable");
+            assert_eq!(status["message"], why, "{media_type};{form}");
+        }
+    }
+}

@@ -202,3 +202,125 @@ async fn what_is_too_large_for_etcd_is_stored_without_managed_fields_api_93() {
     assert_eq!(refused["message"], "etcdserver: request is too large");
     assert_eq!(refused.get("reason"), None);
 }
+
+/// The names of an object's labels, and of those that its first owner has in a place.
+fn labels(job: &Value, place: &str, owned: &str) -> (Vec<String>, Vec<String>) {
+    let names = |map: Option<&Value>| {
+        let map = map.and_then(Value::as_object).into_iter().flatten();
+        let names: Vec<String> = map.map(|(name, _)| name.clone()).collect();
+        names
+    };
+    let fields = &job["metadata"]["managedFields"][0]["fieldsV1"];
+    (names(job.pointer(place)), names(fields.pointer(owned)))
+}
+
+/// API-231: in kube-apiserver the labels of a Job that has none are those of its template, as one
+/// map.
+#[tokio::test]
+async fn the_labels_of_a_job_are_those_of_its_template_api_231() {
+    const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+    const MADE: [&str; 4] = [
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-name",
+        "controller-uid",
+        "job-name",
+    ];
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let job = |metadata: Value, manual: bool, labels: Value| {
+        let mut spec = json!({"template": {"metadata": {"labels": labels}, "spec": {
+            "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}});
+        if manual {
+            spec["manualSelector"] = true.into();
+            spec["selector"] = json!({"matchLabels": labels});
+        }
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    };
+    let own = || json!({"a": "b"});
+    let all = [&["a"], &MADE[..]].concat();
+    let with = |name: &str, labels: Value| json!({"name": name, "labels": labels});
+    for (metadata, manual, template, has, in_template, owns) in [
+        (
+            json!({"name": "one"}),
+            false,
+            own(),
+            &all[..],
+            &all[..],
+            &["a"][..],
+        ),
+        (json!({"name": "two"}), true, own(), &["a"], &["a"], &["a"]),
+        (
+            json!({"name": "three"}),
+            false,
+            json!({}),
+            &MADE,
+            &MADE,
+            &[],
+        ),
+        (with("four", own()), false, own(), &["a"], &all, &["a"]),
+        (
+            with("five", json!({"x": "y"})),
+            false,
+            own(),
+            &["x"],
+            &all,
+            &["x"],
+        ),
+        (
+            json!({"generateName": "six-"}),
+            false,
+            own(),
+            &["a"],
+            &all,
+            &["a"],
+        ),
+        (
+            json!({"generateName": "seven-"}),
+            false,
+            json!({}),
+            &MADE,
+            &MADE,
+            &[],
+        ),
+    ] {
+        let body = job(metadata, manual, template);
+        let created = client.call(Call::post(JOBS, &body)).await.expect(201);
+        let mut shown = labels(&created, "/metadata/labels", "/f:metadata/f:labels");
+        shown.1.retain(|name| name != ".");
+        let owns: Vec<String> = owns.iter().map(|name| format!("f:{name}")).collect();
+        assert_eq!(shown.0, has, "{body}");
+        assert_eq!(shown.1, owns, "{body}");
+        let (shown, _) = labels(&created, "/spec/template/metadata/labels", "");
+        assert_eq!(shown, in_template, "{body}");
+
+        // Who applies owns what it says, and no labels that follow from it.
+        let name = match body["metadata"]["name"].as_str() {
+            Some(name) => format!("{name}-applied"),
+            None => continue,
+        };
+        let mut body = body;
+        body["metadata"]["name"] = name.as_str().into();
+        let path = format!("{JOBS}/{name}?fieldManager=m");
+        let call = Call::new("PATCH", &path).body("application/apply-patch+yaml", body.to_string());
+        let applied = client.call(call).await.expect(201);
+        let (shown, owned) = labels(&applied, "/metadata/labels", "/f:metadata/f:labels");
+        assert_eq!(shown, has, "{body}");
+        let says = body["metadata"].get("labels").and_then(Value::as_object);
+        let says = says.into_iter().flatten();
+        let says: Vec<String> = says.map(|(name, _)| format!("f:{name}")).collect();
+        assert_eq!(owned, says, "{body}");
+    }
+    // A name that is no label is told of in both places, because it is in both.
+    let body = job(json!({"name": "a".repeat(64)}), false, own());
+    let refused = client
+        .call(Call::post(JOBS, &body))
+        .await
+        .refusal(422, "Invalid");
+    let causes = refused["details"]["causes"].as_array().unwrap();
+    let fields: Vec<&str> = causes
+        .iter()
+        .map(|cause| cause["field"].as_str().unwrap())
+        .collect();
+    let of_job = ["metadata.labels"; 2];
+    assert_eq!(fields, [of_job, ["spec.template.labels"; 2]].concat());
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Call, Client, Daemon, Target};
+use crate::harness::{Call, Client, Daemon, Target, deployment};
 use crate::servers::etcd::Cluster;
 use crate::servers::kube_apiserver::{KubeApiserver, TOKEN};
 use crate::servers::programs::named;
@@ -80,6 +80,35 @@ async fn definition_is_shared(ours: &Client, theirs: &Client, short: &str) {
     }
 }
 
+/// API-103: an update leaves what a feature that is off here has in the stored object.
+async fn feature_of_one_is_kept(ours: &Client, theirs: &Client, short: &str) {
+    const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+    let signals = |name: &str| {
+        let mut deployment = deployment(name);
+        let spec = &mut deployment["spec"]["template"]["spec"];
+        spec["os"] = json!({"name": "linux"});
+        spec["containers"][0]["lifecycle"] = json!({"stopSignal": "SIGUSR1"});
+        deployment
+    };
+    let lifecycle = |shown: &Value| {
+        let pod = &shown["spec"]["template"]["spec"];
+        pod["containers"][0]["lifecycle"].clone()
+    };
+    let name = format!("signals-{short}");
+    let path = format!("{DEPLOYMENTS}/{name}");
+    let created = theirs.call(Call::post(DEPLOYMENTS, &signals(&name))).await;
+    created.expect(201);
+    agree(ours, theirs, &path).await;
+    let patch = json!({"metadata": {"labels": {"seen": "yes"}}});
+    let patched = ours.call(Call::merge_patch(&path, &patch)).await;
+    let patched = patched.expect(200);
+    assert_eq!(patched["metadata"]["labels"]["seen"], "yes");
+    assert_eq!(lifecycle(&patched), json!({"stopSignal": "SIGUSR1"}));
+    let new = signals(&format!("dropped-{short}"));
+    let created = ours.call(Call::post(DEPLOYMENTS, &new)).await;
+    assert_eq!(lifecycle(&created.expect(201)), Value::Null);
+}
+
 #[tokio::test]
 async fn both_read_what_the_other_stores_kv_20_kv_23_sf_6() {
     let Some(program) = named("TAFFRAIL_KUBE_APISERVER") else {
@@ -126,6 +155,7 @@ async fn both_read_what_the_other_stores_kv_20_kv_23_sf_6() {
             assert_eq!(shown["data"]["more"], "yes");
         }
         definition_is_shared(&ours, &theirs, short).await;
+        feature_of_one_is_kept(&ours, &theirs, short).await;
         // What kube-apiserver made for itself: roles, priority levels, Services and more.
         for path in [
             "/apis/rbac.authorization.k8s.io/v1/clusterroles",

@@ -549,3 +549,95 @@ async fn names_in_sent_entries_are_checked() {
     let kept = client.call(Call::get(&at)).await.expect(200);
     assert_eq!(kept, created);
 }
+
+/// API-262: the server owns what it makes itself as kube-apiserver does, which may share its store.
+#[tokio::test]
+async fn the_server_owns_what_it_makes_itself_api_262() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let owned = |version: &str, fields: Value| {
+        json!([{"manager": "kube-apiserver", "operation": "Update", "apiVersion": version,
+                "fieldsType": "FieldsV1", "fieldsV1": fields}])
+    };
+    let label = json!({"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}});
+    let class = json!({"f:description": {}, "f:preemptionPolicy": {}, "f:value": {}});
+    let port = json!({".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {}});
+    let service = json!({
+        "f:metadata": {"f:labels": {".": {}, "f:component": {}, "f:provider": {}}},
+        "f:spec": {
+            "f:clusterIP": {}, "f:internalTrafficPolicy": {}, "f:ipFamilyPolicy": {},
+            "f:ports": {".": {}, "k:{\"port\":443,\"protocol\":\"TCP\"}": port},
+            "f:sessionAffinity": {}, "f:type": {},
+        },
+    });
+    let labels = json!({
+        ".": {}, "f:ipaddress.kubernetes.io/ip-family": {},
+        "f:ipaddress.kubernetes.io/managed-by": {},
+    });
+    let parent = json!({".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}});
+    let address = json!({"f:metadata": {"f:labels": labels}, "f:spec": {"f:parentRef": parent}});
+    let mut range = owned("networking.k8s.io/v1", json!({"f:spec": {"f:cidrs": {}}}));
+    let ready = json!({
+        ".": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:status": {}, "f:type": {},
+    });
+    let condition = json!({
+        "manager": "kubernetes-service-cidr-controller", "operation": "Apply",
+        "apiVersion": "networking.k8s.io/v1", "fieldsType": "FieldsV1", "subresource": "status",
+        "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": ready}}},
+    });
+    range.as_array_mut().unwrap().insert(0, condition);
+    for (path, expected) in [
+        ("/api/v1/namespaces/default", owned("v1", label.clone())),
+        ("/api/v1/namespaces/kube-system", owned("v1", label)),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical",
+            owned("scheduling.k8s.io/v1", class),
+        ),
+        (
+            "/api/v1/namespaces/default/services/kubernetes",
+            owned("v1", service),
+        ),
+        (
+            "/apis/networking.k8s.io/v1/ipaddresses/10.0.0.1",
+            owned("networking.k8s.io/v1", address),
+        ),
+        ("/apis/networking.k8s.io/v1/servicecidrs/kubernetes", range),
+    ] {
+        let object = client.call(Call::get(path)).await.expect(200);
+        let mut entries = object["metadata"]["managedFields"].clone();
+        for entry in entries.as_array_mut().unwrap() {
+            entry.as_object_mut().unwrap().remove("time");
+        }
+        assert_eq!(entries, expected, "{path}");
+    }
+}
+
+/// API-235, API-262, D-85: what kube-apiserver stores for parts that are not here is not made.
+#[tokio::test]
+async fn nothing_is_stored_for_parts_that_are_not_there() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    for (group, resources) in [
+        ("apiregistration.k8s.io", &["apiservices"][..]),
+        (
+            "flowcontrol.apiserver.k8s.io",
+            &["flowschemas", "prioritylevelconfigurations"],
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            &[
+                "clusterroles",
+                "clusterrolebindings",
+                "roles",
+                "rolebindings",
+            ],
+        ),
+        ("coordination.k8s.io", &["leases"]),
+    ] {
+        for resource in resources {
+            let path = format!("/apis/{group}/v1/{resource}");
+            let list = client.call(Call::get(&path)).await.expect(200);
+            assert_eq!(list["items"], json!([]), "{path}");
+        }
+    }
+}

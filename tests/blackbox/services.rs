@@ -449,3 +449,75 @@ async fn daemons_that_are_gone_are_no_endpoints_of_the_api() {
     second.kill().await;
     become_these(json!(["192.0.2.1"])).await;
 }
+
+/// API-228: of a change to addresses and families kube-apiserver tells first what is wrong with
+/// them, then what the cluster does not have of the families, and then all else.
+#[tokio::test]
+async fn changes_of_addresses_are_refused_in_the_words_of_kube_apiserver_api_228() {
+    const NO_DUAL: &str = "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": this cluster \
+                           is not configured for dual-stack services";
+    const NO_V6: &str = "Invalid value: \"IPv6\": not configured on this cluster";
+    const ONLY: &str = "'None' must be the first and only value";
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let headless = json!({
+        "clusterIP": "None", "ports": [{"port": 80}], "selector": {"a": "b"},
+    });
+    for (name, spec) in [("own", headless), ("free", json!({"clusterIP": "None"}))] {
+        let body = json!({"metadata": {"name": name}, "spec": spec});
+        client.call(Call::post(SERVICES, &body)).await.expect(201);
+    }
+    let refused = async |name: &str, spec: Value, expected: &[String]| {
+        let path = format!("{SERVICES}/{name}?dryRun=All");
+        let mut body = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}});
+        body["spec"] = spec;
+        for (kind, forced) in [
+            ("merge-patch+json", ""),
+            ("strategic-merge-patch+json", ""),
+            ("apply-patch+yaml", "&fieldManager=m&force=true"),
+        ] {
+            let call = Call::new("PATCH", &format!("{path}{forced}"));
+            let call = call.body(&format!("application/{kind}"), body.to_string());
+            let status = client.call(call).await.refusal(422, "Invalid");
+            let causes = status["details"]["causes"].as_array().unwrap().iter();
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let found =
+                causes.map(|one| format!("{}: {}", text(&one["field"]), text(&one["message"])));
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{kind}: {body}");
+        }
+    };
+    let (no_dual, second) = (NO_DUAL.to_owned(), format!("spec.ipFamilies[1]: {NO_V6}"));
+    let both = [no_dual.clone(), second];
+    let first = [format!("spec.ipFamilies[0]: {NO_V6}")];
+    refused("own", json!({"ipFamilies": ["IPv6"]}), &first).await;
+    let spec = json!({"clusterIP": "fd00::1", "ipFamilies": ["IPv6"]});
+    refused("own", spec, &first).await;
+    let spec = json!({"clusterIP": "10.0.0.77", "ipFamilyPolicy": "RequireDualStack"});
+    refused("own", spec, &[no_dual]).await;
+    refused("free", json!({"clusterIP": "10.0.0.77"}), &both).await;
+    let spec = json!({"type": "NodePort", "clusterIP": "10.0.0.77"});
+    refused("free", spec, &both).await;
+    let spec = json!({"clusterIP": "10.0.0.77", "ipFamilies": ["IPv6"]});
+    let why =
+        "Invalid value: \"10.0.0.77\": expected an IPv6 value as indicated by `ipFamilies[0]`";
+    refused("free", spec, &[format!("spec.clusterIPs[0]: {why}")]).await;
+    let why = "Unsupported value: \"x\": supported values: \"IPv4\", \"IPv6\"";
+    let fault = [format!("spec.ipFamilies[0]: {why}")];
+    refused("free", json!({"ipFamilies": ["x"]}), &fault).await;
+    for second in ["None", "10.0.0.77"] {
+        let why = format!("spec.clusterIPs: Invalid value: [\"None\",\"{second}\"]: {ONLY}");
+        refused("free", json!({"clusterIPs": ["None", second]}), &[why]).await;
+    }
+    let why = "Invalid value: [\"10.0.0.77\"]: may not change once set";
+    let fault = [format!("spec.clusterIPs[0]: {why}")];
+    refused("own", json!({"clusterIP": "10.0.0.77"}), &fault).await;
+
+    // A body without families means those of its addresses.
+    let mut body = json!({"metadata": {"name": "own"}});
+    body["spec"] = json!({"clusterIP": "fd00::1", "ports": [{"port": 80}]});
+    let answer = client.call(Call::put(&format!("{SERVICES}/own"), &body));
+    let status = answer.await.refusal(422, "Invalid");
+    let why = "Invalid value: [\"fd00::1\"]: IPv6 is not configured on this cluster";
+    let message = format!("Service \"own\" is invalid: spec.clusterIPs[0]: {why}");
+    assert_eq!(status["message"], message);
+}

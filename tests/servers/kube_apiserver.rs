@@ -1,4 +1,4 @@
-//! A real kube-apiserver, with its defaults for storage.
+//! A real kube-apiserver, with its defaults for storage and one more feature.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,7 @@ impl KubeApiserver {
             .arg("--endpoint-reconciler-type=none")
             .arg("--authorization-mode=RBAC")
             .arg("--disable-admission-plugins=ServiceAccount")
+            .arg("--feature-gates=ContainerStopSignals=true")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -21,7 +21,9 @@ pub use conversion::{ConversionStrategy, UnservedVersion, convert, converted};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
-pub use strategy::{CreateStrategy, DeleteStrategy, Ratchet, UpdateStrategy, WarningsFunction};
+pub use strategy::{
+    CreateStrategy, DeleteStrategy, DropFunction, Ratchet, UpdateStrategy, WarningsFunction,
+};
 pub use verb::Verb;
 
 /// Whether objects of a resource live in namespaces.
@@ -224,7 +226,7 @@ pub struct ResourceDefinition {
     pub annotation_of_whole: Option<&'static str>,
     /// Drops the fields of features that are off, before the object is prepared. Whether there were
     /// any.
-    pub disabled: Option<fn(&mut Object) -> bool>,
+    pub disabled: Option<DropFunction>,
     /// The rules for creating an object.
     pub create: CreateStrategy,
     /// The rules for updating an object at its own endpoint.

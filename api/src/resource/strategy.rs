@@ -12,6 +12,10 @@ use crate::user_info::UserInfo;
 /// replaces.
 pub type WarningsFunction = fn(&Object, Option<&Object>) -> Vec<String>;
 
+/// Drops fields of an object, unless the stored one uses their feature, and says whether there were
+/// any.
+pub type DropFunction = fn(&mut Object, Option<&Object>) -> bool;
+
 /// The rules for creating an object.
 #[derive(Clone, Default)]
 pub struct CreateStrategy {
@@ -19,6 +23,8 @@ pub struct CreateStrategy {
     pub drops: Vec<FieldPath>,
     /// Says in the new object who asks for it.
     pub requester: Option<fn(&mut Object, &UserInfo)>,
+    /// Fills in what its writer owns of it, although it is made later.
+    pub told: Option<fn(&mut Object)>,
     /// Fills in and normalizes the new object.
     pub prepare: Option<fn(&mut Object)>,
     /// The faults in the object, apart from its metadata.

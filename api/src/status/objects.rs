@@ -65,7 +65,7 @@ impl Status {
     }
 
     /// A precondition on the stored object does not hold (API-100, ST-12). `text` is the message of
-    /// the storage: `Precondition failed: UID in precondition: …, UID in object meta: …`.
+    /// the storage, such as [`crate::version::uid_mismatch`].
     pub fn precondition_failed(
         definition: &ResourceDefinition,
         name: &str,

@@ -37,25 +37,30 @@ pub fn job(object: &mut Object) {
     };
     set_absent(spec, "podReplacementPolicy", replacement);
     pod_failure_policy(spec);
-    // Where a selector is to be made, labels are made with it.
+    // A new Job gets labels with its selector, unless its name is yet to be made.
     let is_manual = spec.get("manualSelector") == Some(&Value::Bool(true));
-    if is_manual || spec.contains_key("selector") {
+    let has_selector = is_manual || spec.contains_key("selector");
+    if (has_selector || object.name().is_empty()) && !is_told_of_labels(object) {
         label_as_template(object);
     }
 }
 
-/// A Job without labels has those of its pods.
-fn label_as_template(object: &mut Object) {
+/// Whether the labels that were made of a Job's name are none. That is told at the template alone,
+/// where they were put.
+fn is_told_of_labels(object: &Object) -> bool {
     let spec = object.0.get("spec").and_then(Value::as_object);
-    let labels = spec.and_then(template_labels).cloned();
-    // A name that is no label is told of at the template alone, where it was put.
+    let labels = spec.and_then(template_labels);
     let is_made = |label: &&str| {
-        let value = labels.as_ref().and_then(|labels| labels.get(*label));
+        let value = labels.and_then(|labels| labels.get(*label));
         value.and_then(Value::as_str) == Some(object.name())
     };
-    if JOB_NAME.iter().any(is_made) && !names::label_value(object.name()).is_empty() {
-        return;
-    }
+    JOB_NAME.iter().any(is_made) && !names::label_value(object.name()).is_empty()
+}
+
+/// A Job without labels has those of its pods.
+pub fn label_as_template(object: &mut Object) {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    let labels = spec.and_then(template_labels).cloned();
     if let Some(labels) = labels
         && is_without(object.metadata_mut(), "labels")
     {
@@ -92,8 +97,9 @@ pub fn cronjob(object: &mut Object) {
 }
 
 /// Makes the selector of a new Job, and the labels of its pods, of its uid and name (API-231).
-/// A Job without labels has those too, if its template had some of its own. Jobs with a manual
-/// selector keep theirs.
+/// A Job without labels has those too, if its template had some of its own: in kube-apiserver both
+/// are the same map then, unless the object was copied because its name is generated. Jobs with a
+/// manual selector keep theirs.
 pub fn prepare_job_create(object: &mut Object) {
     if object.at(&["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
         return;

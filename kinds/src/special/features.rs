@@ -1,108 +1,162 @@
 //! Fields of features that are off. They are dropped late, as in Kubernetes: who gave one owns it
-//! nevertheless. Each function says whether it has dropped any.
+//! nevertheless. They stay in an object that uses the feature already (API-103). Each function says
+//! whether it has dropped any.
 
 use api::object::Object;
 use serde_json::Value;
 
-use crate::defaults::{Members, items, member};
+/// Where a field is: names of members, and `*` for each item of a list.
+type Path = &'static [&'static str];
 
-/// Sources of files of a projected volume.
-const PROJECTIONS: [&str; 2] = ["clusterTrustBundle", "podCertificate"];
+/// The fields of a feature. An object that has one of them uses the feature.
+type Feature = &'static [Path];
+
+/// Groups of pods that are scheduled together, sources of files, and signals that stop containers.
+const OF_PODS: &[Feature] = &[
+    &[&["schedulingGroup"]],
+    &[&[
+        "volumes",
+        "*",
+        "projected",
+        "sources",
+        "*",
+        "clusterTrustBundle",
+    ]],
+    &[&[
+        "volumes",
+        "*",
+        "projected",
+        "sources",
+        "*",
+        "podCertificate",
+    ]],
+    &[
+        &["initContainers", "*", LIFECYCLE, "stopSignal"],
+        &["containers", "*", LIFECYCLE, "stopSignal"],
+        &["ephemeralContainers", "*", LIFECYCLE, "stopSignal"],
+    ],
+];
+
+/// The member that is dropped, too, when nothing is left of it.
+const LIFECYCLE: &str = "lifecycle";
 
 /// Coordinated leader election.
-pub fn drop_of_lease(object: &mut Object) -> bool {
-    drop_of_spec(object, &["strategy", "preferredHolder"])
+pub fn drop_of_lease(object: &mut Object, stored: Option<&Object>) -> bool {
+    let features: &[Feature] = &[&[&["strategy"]], &[&["preferredHolder"]]];
+    drop_unused(object, stored, &["spec"], features)
 }
 
 /// Configurations of kubelets.
-pub fn drop_of_node(object: &mut Object) -> bool {
-    drop_of_spec(object, &["configSource"])
+pub fn drop_of_node(object: &mut Object, stored: Option<&Object>) -> bool {
+    drop_unused(object, stored, &["spec"], &[&[&["configSource"]]])
 }
 
 /// Pods that wait for drivers.
-pub fn drop_of_csidriver(object: &mut Object) -> bool {
-    drop_of_spec(object, &["preventPodSchedulingIfMissing"])
-}
-
-fn drop_of_spec(object: &mut Object, names: &[&str]) -> bool {
-    member(&mut object.0, "spec").is_some_and(|spec| drop(spec, names))
+pub fn drop_of_csidriver(object: &mut Object, stored: Option<&Object>) -> bool {
+    let features: &[Feature] = &[&[&["preventPodSchedulingIfMissing"]]];
+    drop_unused(object, stored, &["spec"], features)
 }
 
 /// What pods have of features that are off.
-pub fn drop_of_pod(object: &mut Object) -> bool {
-    of_pod(&mut object.0)
+pub fn drop_of_pod(object: &mut Object, stored: Option<&Object>) -> bool {
+    drop_unused(object, stored, &["spec"], OF_PODS)
 }
 
 /// The same in a PodTemplate.
-pub fn drop_of_podtemplate(object: &mut Object) -> bool {
-    of_template(&mut object.0)
+pub fn drop_of_podtemplate(object: &mut Object, stored: Option<&Object>) -> bool {
+    drop_unused(object, stored, &["template", "spec"], OF_PODS)
 }
 
 /// The same in the template of an object that makes pods.
-pub fn drop_of_template(object: &mut Object) -> bool {
-    member(&mut object.0, "spec").is_some_and(of_template)
+pub fn drop_of_template(object: &mut Object, stored: Option<&Object>) -> bool {
+    drop_unused(object, stored, &["spec", "template", "spec"], OF_PODS)
 }
 
 /// The same in the template of the Jobs of a CronJob.
-pub fn drop_of_cronjob(object: &mut Object) -> bool {
-    let spec = member(&mut object.0, "spec");
-    let job = spec.and_then(|spec| member(member(spec, "jobTemplate")?, "spec"));
-    job.is_some_and(of_template)
+pub fn drop_of_cronjob(object: &mut Object, stored: Option<&Object>) -> bool {
+    let pods = ["spec", "jobTemplate", "spec", "template", "spec"];
+    drop_unused(object, stored, &pods, OF_PODS)
 }
 
 /// The same in a StatefulSet, and how many of its pods may be away during an update.
-pub fn drop_of_statefulset(object: &mut Object) -> bool {
-    let Some(spec) = member(&mut object.0, "spec") else {
-        return false;
-    };
-    let rolling = member(spec, "updateStrategy");
-    let rolling = rolling.and_then(|strategy| member(strategy, "rollingUpdate"));
-    let is_dropped = rolling.is_some_and(|rolling| drop(rolling, &["maxUnavailable"]));
-    of_template(spec) || is_dropped
+pub fn drop_of_statefulset(object: &mut Object, stored: Option<&Object>) -> bool {
+    let rolling = ["spec", "updateStrategy", "rollingUpdate"];
+    let is_dropped = drop_unused(object, stored, &rolling, &[&[&["maxUnavailable"]]]);
+    drop_of_template(object, stored) || is_dropped
 }
 
-fn of_template(members: &mut Members) -> bool {
-    member(members, "template").is_some_and(of_pod)
-}
-
-/// Groups of pods that are scheduled together, sources of files, and signals that stop containers.
-fn of_pod(members: &mut Members) -> bool {
-    let Some(spec) = member(members, "spec") else {
+/// Drops the fields of features that the stored object does not use.
+fn drop_unused(
+    object: &mut Object,
+    stored: Option<&Object>,
+    below: &[&str],
+    features: &[Feature],
+) -> bool {
+    let stored = stored.and_then(|stored| stored.at(below));
+    let Some(part) = object.at_mut(below) else {
         return false;
     };
-    let mut is_dropped = drop(spec, &["schedulingGroup"]);
-    for volume in items(spec, "volumes") {
-        let projected = member(volume, "projected");
-        for source in projected.into_iter().flat_map(|of| items(of, "sources")) {
-            is_dropped |= drop(source, &PROJECTIONS);
+    let is_unused = |feature: &&Feature| {
+        let mut paths = feature.iter();
+        !stored.is_some_and(|stored| paths.any(|path| is_used(stored, path)))
+    };
+    let unused = features.iter().filter(is_unused).copied().flatten();
+    unused.fold(false, |is_dropped, path| drop(part, path) | is_dropped)
+}
+
+fn is_used(value: &Value, path: &[&str]) -> bool {
+    match (path, value) {
+        ([], value) => !value.is_null(),
+        (["*", rest @ ..], Value::Array(items)) => items.iter().any(|item| is_used(item, rest)),
+        ([name, rest @ ..], Value::Object(members)) => {
+            members.get(*name).is_some_and(|value| is_used(value, rest))
         }
+        _ => false,
     }
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in items(spec, list) {
-            is_dropped |= of_container(container);
+}
+
+fn drop(value: &mut Value, path: &[&str]) -> bool {
+    match (path, value) {
+        (["*", rest @ ..], Value::Array(items)) => items
+            .iter_mut()
+            .fold(false, |is_dropped, item| drop(item, rest) | is_dropped),
+        ([name], Value::Object(members)) => {
+            members.remove(*name).is_some_and(|value| !value.is_null())
         }
+        ([name, rest @ ..], Value::Object(members)) => {
+            let Some(inner) = members.get_mut(*name) else {
+                return false;
+            };
+            let is_dropped = drop(inner, rest);
+            let mut left = inner.as_object().into_iter().flat_map(|left| left.values());
+            if is_dropped && *name == LIFECYCLE && left.all(Value::is_null) {
+                members.remove(*name);
+            }
+            is_dropped
+        }
+        _ => false,
     }
-    is_dropped
 }
 
-/// A lifecycle of which nothing is left is dropped, too.
-fn of_container(container: &mut Members) -> bool {
-    let Some(lifecycle) = member(container, "lifecycle") else {
-        return false;
-    };
-    let is_dropped = drop(lifecycle, &["stopSignal"]);
-    if is_dropped && lifecycle.values().all(Value::is_null) {
-        container.remove("lifecycle");
-    }
-    is_dropped
-}
+/// For tests: pods as they are checked, filled in and without fields of features that are off.
+#[cfg(test)]
+pub mod testing {
+    use api::object::Object;
 
-fn drop(members: &mut Members, names: &[&str]) -> bool {
-    let mut is_dropped = false;
-    for name in names {
-        is_dropped |= members.remove(*name).is_some_and(|value| !value.is_null());
+    use crate::defaults::{member, pods};
+
+    /// A pod.
+    pub fn fill_in_pod(object: &mut Object) {
+        pods::pod(object);
+        super::drop_of_pod(object, None);
     }
-    is_dropped
+
+    /// A PodTemplate.
+    pub fn fill_in_template(object: &mut Object) {
+        let template = member(&mut object.0, "template");
+        pods::pod_template_spec(template.expect("a template"));
+        super::drop_of_podtemplate(object, None);
+    }
 }
 
 #[cfg(test)]
@@ -143,7 +197,7 @@ mod tests {
         let source = json!({"podCertificate": {}});
         assert_eq!(pod["volumes"][0]["projected"]["sources"][0], source);
 
-        assert!(drop_of_statefulset(&mut set));
+        assert!(drop_of_statefulset(&mut set, None));
         let spec = &set.0["spec"];
         let rolling = json!({"partition": 0});
         assert_eq!(spec["updateStrategy"]["rollingUpdate"], rolling);
@@ -152,7 +206,39 @@ mod tests {
         assert_eq!(pod["containers"][0].get("lifecycle"), None);
         assert_eq!(pod["containers"][1]["lifecycle"], json!({"preStop": {}}));
         assert_eq!(pod["volumes"][0]["projected"]["sources"], json!([{}]));
-        assert!(!drop_of_statefulset(&mut set));
+        assert!(!drop_of_statefulset(&mut set, None));
+    }
+
+    /// API-103: what uses a feature goes on to use it, and no other one.
+    #[test]
+    fn fields_of_features_that_are_used_already_stay() {
+        let pod = |spec: Value| object(json!({"spec": spec}));
+        let signal = |signal: &str| json!({"name": "c", "lifecycle": {"stopSignal": signal}});
+        let stored = pod(json!({"initContainers": [signal("SIGINT")]}));
+        let mut changed = pod(json!({
+            "schedulingGroup": {"podGroupName": "g"},
+            "initContainers": [],
+            "containers": [signal("SIGTERM")],
+        }));
+        assert!(drop_of_pod(&mut changed, Some(&stored)));
+        let kept = json!({"initContainers": [], "containers": [signal("SIGTERM")]});
+        assert_eq!(changed.at(&["spec"]), Some(&kept));
+
+        let source = |name: &str| json!({"projected": {"sources": [{name: {"path": "p"}}]}});
+        let certificate = pod(json!({"volumes": [source("podCertificate")]}));
+        let both = json!([source("podCertificate"), source("clusterTrustBundle")]);
+        let mut changed = pod(json!({"volumes": both}));
+        assert!(drop_of_pod(&mut changed, Some(&certificate)));
+        let kept = json!([source("podCertificate"), {"projected": {"sources": [{}]}}]);
+        assert_eq!(changed.at(&["spec", "volumes"]), Some(&kept));
+
+        let lease = json!({"strategy": "OldestEmulationVersion", "preferredHolder": "h"});
+        let mut changed = pod(lease);
+        assert!(drop_of_lease(
+            &mut changed,
+            Some(&pod(json!({"preferredHolder": "g"})))
+        ));
+        assert_eq!(changed, pod(json!({"preferredHolder": "h"})));
     }
 
     /// Every kind that has pods in it says what it drops.
@@ -174,7 +260,11 @@ mod tests {
             let mut rows = crate::definitions::built_in().into_iter();
             let row = rows.find(|row| row.kind == kind).expect("a kind");
             let disabled = row.disabled.expect("a function");
-            assert!(disabled(&mut object(whole)), "{kind}");
+            assert!(disabled(&mut object(whole.clone()), None), "{kind}");
+            let stored = object(whole.clone());
+            let mut same = object(whole);
+            assert!(!disabled(&mut same, Some(&stored)), "{kind}");
+            assert_eq!(same, stored);
         }
     }
 }

@@ -148,7 +148,7 @@ fn is_mapped(address: IpAddr) -> bool {
 }
 
 /// The faults of an address in a field that was there before its forms became strict. Values that
-/// are among the stored ones keep their form.
+/// are among the stored ones are not looked at.
 pub fn validate_legacy_address(
     field: &Field<'_>,
     stored: &[&str],
@@ -156,6 +156,9 @@ pub fn validate_legacy_address(
 ) -> Option<IpAddr> {
     let text = field.text();
     let address = parse_address(text);
+    if stored.contains(&text) {
+        return address;
+    }
     let Some(parsed) = address else {
         faults.push(field.invalid_value(
             text,
@@ -163,9 +166,6 @@ pub fn validate_legacy_address(
         ));
         return None;
     };
-    if stored.contains(&text) {
-        return address;
-    }
     // The strict form is that of the standard library.
     if text.parse::<IpAddr>().is_err() {
         faults.push(field.invalid("must not have leading 0s"));

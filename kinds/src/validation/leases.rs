@@ -32,7 +32,7 @@ mod tests {
     fn answers_are_those_of_kube_apiserver() {
         check(include_str!("../../recorded/leases.json"), |_| Functions {
             defaults: Some(|object| {
-                crate::special::features::drop_of_lease(object);
+                crate::special::features::drop_of_lease(object, None);
             }),
             create: validate_lease,
             update: Some(validate_lease_update),

@@ -258,7 +258,7 @@ mod tests {
             Functions {
                 defaults: Some(|object| {
                     node(object);
-                    drop_of_node(object);
+                    drop_of_node(object, None);
                 }),
                 create: validate_node,
                 update: Some(match path.ends_with("/status") {

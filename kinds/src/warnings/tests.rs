@@ -42,7 +42,7 @@ fn created(value: &Value, row: &ResourceDefinition) -> (Object, Vec<String>) {
     };
     let mut warnings = call(row.create.warnings_before, &object);
     if let Some(disabled) = row.disabled {
-        disabled(&mut object);
+        disabled(&mut object, None);
     }
     if let Some(prepare) = row.create.prepare {
         prepare(&mut object);
@@ -72,7 +72,7 @@ fn updated(case: &Value, row: &ResourceDefinition) -> Vec<String> {
         api::object::keep(&mut object, &stored, path);
     }
     if let Some(disabled) = row.disabled {
-        disabled(&mut object);
+        disabled(&mut object, Some(&stored));
     }
     if let Some(prepare) = strategy.prepare {
         prepare(&mut object, &stored);

@@ -36,7 +36,7 @@ pub(super) async fn work(collection: &Collection, task: &Task) -> Ended {
 
 /// The context of the collector's requests.
 pub(super) fn context() -> RequestContext {
-    RequestContext::internal("garbage-collector", Instant::now() + TIME)
+    RequestContext::controller("garbage-collector", Instant::now() + TIME)
 }
 
 /// Decides about an object.

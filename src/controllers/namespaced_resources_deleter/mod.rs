@@ -76,7 +76,7 @@ pub(super) struct NamespacedResourcesDeleter {
 
 impl NamespacedResourcesDeleter {
     pub(super) fn new(registry: Registry) -> NamespacedResourcesDeleter {
-        let context = RequestContext::internal("namespaces", Instant::now() + TIME);
+        let context = RequestContext::controller("namespaces", Instant::now() + TIME);
         NamespacedResourcesDeleter { registry, context }
     }
 

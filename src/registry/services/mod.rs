@@ -27,7 +27,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::kinds::special::services::allocations::{
     AddressDemand, PortDemand, PortUse, address_demands, addresses, all_node_ports,
-    complete_families, default_family, port_demands, set_addresses, set_ports,
+    complete_families, default_family, missing_families, port_demands, set_addresses, set_ports,
 };
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
@@ -156,8 +156,13 @@ impl ServiceAllocators {
 }
 
 impl Allocation for ServiceAllocators {
-    fn prepare(&self, object: &mut Object, stored: Option<&Object>) {
-        default_family(object, stored, &self.addresses.families());
+    fn prepare(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), Box<Status>> {
+        let families = self.addresses.families();
+        default_family(object, stored, &families);
+        match missing_families(object, stored, &families) {
+            none if none.is_empty() => Ok(()),
+            faults => Err(self.invalid(object, &faults)),
+        }
     }
 
     fn allocate<'a>(

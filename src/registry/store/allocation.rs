@@ -12,7 +12,10 @@ use crate::api::status::Status;
 /// Allocates what objects of a resource take.
 pub trait Allocation: Send + Sync {
     /// Fills in what a writer left to the cluster, before the object is prepared and checked.
-    fn prepare(&self, object: &mut Object, stored: Option<&Object>);
+    ///
+    /// # Errors
+    /// 422 for what the cluster can't have, if that is told before other faults.
+    fn prepare(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), Box<Status>>;
 
     /// Takes for a checked object what it did not have before, and fills it in. A dry run takes
     /// nothing.
@@ -43,10 +46,13 @@ pub trait Allocated: Send {
 
 impl RegistryStore {
     /// As [`Allocation::prepare`].
-    pub(super) fn prepare_allocation(&self, object: &mut Object, stored: Option<&Object>) {
-        if let Some(allocation) = &self.options.allocation {
-            allocation.prepare(object, stored);
-        }
+    pub(super) fn prepare_allocation(
+        &self,
+        object: &mut Object,
+        stored: Option<&Object>,
+    ) -> Result<(), Box<Status>> {
+        let allocation = self.options.allocation.as_ref();
+        allocation.map_or(Ok(()), |allocation| allocation.prepare(object, stored))
     }
 
     /// As [`Allocation::allocate`]. `None` if objects of the resource take nothing.

@@ -9,16 +9,13 @@ use super::RegistryStore;
 use super::admit::Request;
 use crate::api::object::Object;
 use crate::api::status::Status;
-use crate::registry::context::RequestContext;
+use crate::registry::context::{RequestContext, SERVER};
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
     Current, Preconditions, UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision,
     WriteOutcome,
 };
-
-/// The manager that owns what the server itself writes of a status.
-const SERVER: &str = "kube-apiserver";
 
 /// A change, or the refusal for the client. It is called once for each attempt.
 pub type Change<'c> = &'c mut (dyn FnMut(&mut Object) -> Result<(), Box<Status>> + Send);

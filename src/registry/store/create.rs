@@ -157,7 +157,7 @@ impl RegistryStore {
             form = Form::Unknown;
         }
         self.strategy.set_requester(object, &context.user);
-        self.prepare_allocation(object, None);
+        self.prepare_allocation(object, None)?;
         let uid = uuid::Uuid::new_v4().to_string();
         let now = clock::now();
         context.warn(self.strategy.warnings_before(object));

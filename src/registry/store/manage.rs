@@ -80,7 +80,7 @@ impl RegistryStore {
 
     /// Gives an object of this version its managedFields, as [`FieldManager::update`]. Owners own
     /// what is shown of it: what has no field in other versions does not count, and what conversion
-    /// adds does.
+    /// adds does. Of a new object they own what is made of what they wrote, too (API-231).
     pub(super) fn tell_owners(
         &self,
         manager: &FieldManager<'_>,
@@ -89,12 +89,20 @@ impl RegistryStore {
         name: &str,
     ) -> bool {
         let own = self.definition();
-        if self.is_hub() || !matches!(own.conversion, ConversionStrategy::Functions { .. }) {
+        let functions = matches!(own.conversion, ConversionStrategy::Functions { .. });
+        let is_converted = functions && !self.is_hub();
+        let told = own.create.told.filter(|_| live.is_none());
+        if !is_converted && told.is_none() {
             return manager.update(live, object, name);
         }
         let mut shown = object.clone();
-        convert(&mut shown, own, self.hub());
-        convert(&mut shown, self.hub(), own);
+        if let Some(fill_in) = told {
+            fill_in(&mut shown);
+        }
+        if is_converted {
+            convert(&mut shown, own, self.hub());
+            convert(&mut shown, self.hub(), own);
+        }
         manager.update(live, &mut shown, name);
         object.set_managed_fields(shown.managed_fields().cloned());
         own.canonicalize_with(object, Empty::Told)

@@ -8,6 +8,7 @@ use crate::api::metadata;
 use crate::api::object::Object;
 use crate::api::resource::{ResourceDefinition, Scaling};
 use crate::api::status::Status;
+use crate::api::version::uid_mismatch;
 use crate::registry::errors::decoded;
 
 impl RegistryStore {
@@ -54,11 +55,7 @@ impl RegistryStore {
             plural: format!("{}/{}", definition.plural, manager.subresource),
             ..(**definition).clone()
         };
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            scale.uid(),
-            object.uid()
-        );
+        let why = uid_mismatch(scale.uid(), object.uid());
         Status::conflict(&of_scale, object.name(), &why)
     }
 }

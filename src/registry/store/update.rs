@@ -18,6 +18,7 @@ use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
 use crate::api::resource::{ResourceDefinition, Subresource};
 use crate::api::status::Status;
+use crate::api::version::uid_mismatch;
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::is_released;
@@ -292,10 +293,7 @@ impl Updating<'_> {
         match &self.uid {
             Some(wanted) if wanted != found => {
                 let key = self.store.options.root.physical(self.key);
-                let text = format!(
-                    "Precondition failed: UID in precondition: {wanted}, UID in object meta: \
-                     {found}"
-                );
+                let text = uid_mismatch(wanted, found);
                 let definition = self.store.definition();
                 let status = Status::precondition_failed(definition, self.name, &key, &text);
                 Err(Box::new(status))
@@ -404,7 +402,9 @@ impl Updating<'_> {
         // A Scale changes its object by the rules of the object itself.
         let part = self.request.subresource;
         let part = part.filter(|part| part.scaling.is_none());
-        store.prepare_allocation(&mut object, Some(stored));
+        if part.is_none() {
+            store.prepare_allocation(&mut object, Some(stored))?;
+        }
         let strategy = &store.strategy;
         let warnings = strategy.prepare_update(&mut object, stored, part, clock::now())?;
         self.request.context.warn(warnings);

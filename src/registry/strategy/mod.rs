@@ -118,7 +118,11 @@ impl Strategy {
                 form = Form::Unknown;
             }
         }
-        if self.definition.disabled.is_some_and(|drop| drop(object)) {
+        if self
+            .definition
+            .disabled
+            .is_some_and(|drop| drop(object, None))
+        {
             form = Form::Unknown;
         }
         if let GenerationRule::OnChangeOf(_) = self.definition.generation {
@@ -186,7 +190,7 @@ impl Strategy {
             keep(object, stored, part);
         }
         if let Some(disabled) = self.definition.disabled {
-            disabled(object);
+            disabled(object, Some(stored));
         }
         if let Some(prepare) = strategy.prepare {
             if subresource.is_none() && !self.definition.generation_tells_empty {

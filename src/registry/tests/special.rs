@@ -196,6 +196,37 @@ fn status_on_creation_is_a_matter_of_the_kind() {
     assert_eq!(node.text(&["status", "phase"]), "Running");
 }
 
+/// API-103: an update at any endpoint leaves what a feature that is off has in the stored object.
+#[test]
+fn an_update_keeps_what_a_feature_that_is_off_has_already() {
+    let lifecycle = json!({"stopSignal": "SIGTERM"});
+    let body = |labels: Value, lifecycle: &Value| {
+        let container = json!({"name": "c", "image": "i", "lifecycle": lifecycle});
+        let metadata = json!({"name": "a", "namespace": "d", "labels": labels});
+        json!({"metadata": metadata, "spec": {"containers": [container]}})
+    };
+    let kept = |object: &Object| {
+        let container = &object.items(&["spec", "containers"])[0];
+        container.get("lifecycle").cloned()
+    };
+    let mut stored = created(core::pods(), body(json!({}), &lifecycle));
+    assert_eq!(kept(&stored), None);
+    let new = body(json!({"x": "y"}), &lifecycle);
+    let dropped = update(core::pods(), new.clone(), &stored, "").expect("valid");
+    assert_eq!(kept(&dropped), None);
+
+    let containers = stored.at_mut(&["spec", "containers"]).expect("a list");
+    containers[0]["lifecycle"] = lifecycle.clone();
+    let updated = update(core::pods(), new, &stored, "").expect("valid");
+    assert_eq!(
+        updated.at(&["metadata", "labels"]),
+        Some(&json!({"x": "y"}))
+    );
+    assert_eq!(kept(&updated), Some(lifecycle.clone()));
+    let status = update(core::pods(), body(json!({}), &json!({})), &stored, "status");
+    assert_eq!(kept(&status.expect("valid")), Some(lifecycle));
+}
+
 /// API-112: only a pod that runs on a node gets a grace period.
 #[test]
 fn the_grace_of_a_pod_depends_on_where_it_is() {

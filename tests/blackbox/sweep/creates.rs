@@ -35,7 +35,10 @@ async fn replaced(client: &Client, case: &Value) -> Answer {
     let made = made.expect(201);
     let mut body = case["body"].clone();
     body["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
-    client.call(Call::put(text(case, "path"), &body)).await
+    let answer = client.call(Call::put(text(case, "path"), &body)).await;
+    // A Service has taken any port and address, which another case may ask for (API-228).
+    client.call(Call::delete(at)).await;
+    answer
 }
 
 async fn compare(client: &Client, case: &Value) -> Option<Difference> {

@@ -137,7 +137,7 @@ fn pod_status(members: &mut Members) {
 mod tests {
     use super::*;
     use crate::recorded::{self, Functions};
-    use crate::special::features;
+    use crate::special::features::testing::{fill_in_pod, fill_in_template};
 
     #[test]
     fn the_address_of_a_pod_is_the_first_of_its_addresses() {
@@ -172,24 +172,13 @@ mod tests {
         }
     }
 
-    fn pod_template(object: &mut Object) {
-        let template = member(&mut object.0, "template");
-        pod_template_spec(template.expect("a template"));
-        features::drop_of_podtemplate(object);
-    }
-
-    fn whole_pod(object: &mut Object) {
-        pod(object);
-        features::drop_of_pod(object);
-    }
-
     #[test]
     fn pods_are_filled_in_as_recorded() {
         let cases = include_str!("../../../recorded/pod_defaults.json");
         recorded::check(cases, |path| Functions {
             defaults: Some(match path.ends_with("/pods") {
-                true => whole_pod,
-                false => pod_template,
+                true => fill_in_pod,
+                false => fill_in_template,
             }),
             create: |_| Vec::new(),
             update: None,

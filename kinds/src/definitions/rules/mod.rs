@@ -6,7 +6,7 @@ mod workloads;
 
 use api::field_error::FieldError;
 use api::object::Object;
-use api::resource::{Ratchet, ResourceDefinition, WarningsFunction};
+use api::resource::{DropFunction, Ratchet, ResourceDefinition, WarningsFunction};
 
 type Check = fn(&Object) -> Vec<FieldError>;
 type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
@@ -16,7 +16,8 @@ type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
 struct Rules {
     defaults: Option<fn(&mut Object)>,
     empty: Option<fn(&mut Object)>,
-    disabled: Option<fn(&mut Object) -> bool>,
+    disabled: Option<DropFunction>,
+    told: Option<fn(&mut Object)>,
     prepare_create: Option<fn(&mut Object)>,
     prepare_update: Option<fn(&mut Object, &Object)>,
     create: Option<Check>,
@@ -34,6 +35,7 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     row.defaults = row.defaults.or(rules.defaults);
     row.empty = row.empty.or(rules.empty);
     row.disabled = rules.disabled;
+    row.create.told = rules.told;
     row.create.prepare = row.create.prepare.or(rules.prepare_create);
     row.create.validate = row.create.validate.or(rules.create);
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
@@ -66,6 +68,7 @@ const NONE: Rules = Rules {
     defaults: None,
     empty: None,
     disabled: None,
+    told: None,
     prepare_create: None,
     prepare_update: None,
     create: None,

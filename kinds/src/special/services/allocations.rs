@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use api::field::Field;
-use api::object::Object;
+use api::object::{Object, remove};
 use serde_json::{Value, json};
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
 use crate::defaults::{Members, items, member};
 use crate::validation::Faults;
 use crate::validation::addresses::{is_v4, parse_address};
+use crate::validation::services::validate_cluster_ips;
 
 /// A family of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,35 @@ fn is_set_in(object: &Object, name: &str) -> bool {
     spec.is_some_and(|spec| is_set(spec, name))
 }
 
+/// What the cluster does not have of the families that a Service wants. kube-apiserver tells it
+/// before all else but the faults of addresses and families themselves.
+pub fn missing_families(object: &Object, stored: Option<&Object>, cluster: &[Family]) -> Faults {
+    let mut prepared = object.clone();
+    match stored {
+        Some(stored) => super::prepare_update(&mut prepared, stored),
+        None => super::prepare_create(&mut prepared),
+    }
+    if keeps_both(&prepared, stored) {
+        return Faults::new();
+    }
+    // Families that are not given follow from the addresses.
+    if !is_set_in(object, "ipFamilies") {
+        remove(&mut prepared, &["spec", "ipFamilies"]);
+    }
+    match validate_cluster_ips(&prepared, stored).is_empty() {
+        true => family_faults(&prepared, cluster),
+        false => Faults::new(),
+    }
+}
+
+/// Whether a Service that preferred both families is as it was.
+fn keeps_both(object: &Object, stored: Option<&Object>) -> bool {
+    let spec = object.0.get("spec").and_then(Value::as_object);
+    let before = stored.and_then(|stored| stored.0.get("spec")?.as_object());
+    let both = spec.zip(before);
+    both.is_some_and(|(spec, before)| still_prefers_both(spec, before))
+}
+
 /// Adds the second family to a Service that wants both, if the cluster has both. What the cluster
 /// does not have is a fault.
 pub fn complete_families(
@@ -78,11 +108,7 @@ pub fn complete_families(
     stored: Option<&Object>,
     cluster: &[Family],
 ) -> Faults {
-    let spec = object.0.get("spec").and_then(Value::as_object);
-    let before = stored.and_then(|stored| stored.0.get("spec")?.as_object());
-    if let (Some(spec), Some(before)) = (spec, before)
-        && still_prefers_both(spec, before)
-    {
+    if keeps_both(object, stored) {
         return Faults::new();
     }
     let faults = family_faults(object, cluster);
@@ -131,7 +157,8 @@ fn family_faults(object: &Object, cluster: &[Family]) -> Faults {
         .list()
         .first()
         .is_some_and(|first| first == HEADLESS);
-    for address in addresses.items() {
+    // Of an address with a family the family is told.
+    for address in addresses.items().skip(families.len()) {
         let family = parse_address(address.text()).map(Family::of);
         if let Some(missing) = family.filter(|family| !has(Some(*family))) {
             let all = addresses.value().cloned().unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use api::field::Field;
+use api::field_error::FieldErrorKind;
 use api::object::Object;
 use serde_json::Value;
 
@@ -25,10 +26,6 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     let spec = &service.spec;
     let families = spec.member("ipFamilies");
     let policy = spec.member("ipFamilyPolicy");
-    let had = stored_texts(stored, "ipFamilies").len();
-    if policy.text() != "SingleStack" && (1..had).contains(&families.len()) {
-        faults.push(policy.invalid("must be 'SingleStack' to release the secondary IP family"));
-    }
     let (first, ips) = (spec.member("clusterIP"), spec.member("clusterIPs"));
     validate_first(&first, &ips, &mut faults);
     let mut seen = HashSet::new();
@@ -47,6 +44,7 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
         if index == 0 && ip.text() == "None" {
             if ips.len() > 1 {
                 faults.push(ips.invalid("'None' must be the first and only value"));
+                is_readable = false;
             }
             continue;
         }
@@ -60,11 +58,23 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     if !is_readable {
         return faults;
     }
+    let mut texts = ips.items();
+    if let Some(place) = texts.position(|ip| parse_address(ip.text()).is_none())
+        && ips.len() > 1
+    {
+        let why = format!("failed to check for dual stack with error:invalid IP[{place}]: None");
+        faults.push(ips.fault(FieldErrorKind::Internal, why));
+    }
     if ips.len() > 1 && !has_both_families(&ips) {
         faults.push(ips.invalid("may specify no more than one IP for each IP family"));
     }
     if !service.is_headless() {
         validate_families(&ips, &families, &mut faults);
+    }
+    let had = stored_texts(stored, "ipFamilies").len();
+    let releases = policy.text() != "SingleStack" && (1..had).contains(&families.len());
+    if releases && faults.is_empty() {
+        faults.push(policy.invalid("must be 'SingleStack' to release the secondary IP family"));
     }
     faults
 }
@@ -83,17 +93,10 @@ fn validate_first(first: &Field<'_>, ips: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn is_v4_text(text: &str) -> bool {
-    parse_address(text).is_some_and(is_v4)
-}
-
 fn has_both_families(ips: &Field<'_>) -> bool {
-    let mut found = [false; 2];
-    for ip in ips.items() {
-        let [v4, v6] = &mut found;
-        *(if is_v4_text(ip.text()) { v4 } else { v6 }) = true;
-    }
-    found == [true, true]
+    let families = ips.items().map(|ip| parse_address(ip.text()).map(is_v4));
+    let families: HashSet<Option<bool>> = families.collect();
+    families == HashSet::from([Some(true), Some(false)])
 }
 
 fn validate_families(ips: &Field<'_>, families: &Field<'_>, faults: &mut Faults) {

@@ -41,6 +41,11 @@ pub fn validate_service_update(object: &Object, stored: &Object) -> Faults {
     faults
 }
 
+/// The faults of a Service's addresses and their families, which are told in front of all others.
+pub fn validate_cluster_ips(object: &Object, stored: Option<&Object>) -> Faults {
+    cluster_ips::validate(object, stored)
+}
+
 /// A Service with its type, which most rules ask for.
 struct Service<'s> {
     spec: Field<'s>,

@@ -59,7 +59,7 @@ fn answers_about_classes_are_those_of_kube_apiserver() {
         Some("csidrivers") => Functions {
             defaults: Some(|object| {
                 defaults::csidriver(object);
-                drop_of_csidriver(object);
+                drop_of_csidriver(object, None);
             }),
             create: validate_csidriver,
             update: Some(validate_csidriver_update),

@@ -1,3 +1,5 @@
+use api::resource::DropFunction;
+
 use super::*;
 use crate::defaults::workloads::{
     daemonset, deployment, podtemplate, replicaset, replicationcontroller, statefulset,
@@ -10,9 +12,9 @@ type Create = fn(&Object) -> Faults;
 type Update = fn(&Object, &Object) -> Faults;
 
 /// Fills in an object, and drops its fields of features that are off.
-fn without(object: &mut Object, defaults: fn(&mut Object), drop: fn(&mut Object) -> bool) {
+fn without(object: &mut Object, defaults: fn(&mut Object), drop: DropFunction) {
     defaults(object);
-    drop(object);
+    drop(object, None);
 }
 
 fn functions(path: &str) -> Functions {

@@ -257,21 +257,9 @@ mod tests {
     use api::object::Object;
 
     use super::*;
-    use crate::defaults;
     use crate::recorded::{self, Functions};
-    use crate::special::features;
+    use crate::special::features::testing::{fill_in_pod, fill_in_template};
     use crate::validation::pods::{validate_pod, validate_pod_template_spec};
-
-    fn fill_in_template(object: &mut Object) {
-        let template = defaults::member(&mut object.0, "template");
-        defaults::pods::pod_template_spec(template.expect("a template"));
-        features::drop_of_podtemplate(object);
-    }
-
-    fn fill_in_pod(object: &mut Object) {
-        defaults::pods::pod(object);
-        features::drop_of_pod(object);
-    }
 
     fn validate_template(object: &Object) -> Faults {
         let mut faults = Faults::new();
