@@ -20,8 +20,9 @@ const MANAGED_FIELDS: &str = "managedFields";
 /// them.
 ///
 /// What the server keeps in `metadata.managedFields` is about half of an object, and most writes
-/// only hand it on. So it is kept as text beside the tree. In the tree `metadata.managedFields` is
-/// what a client has sent, or what admission has changed it to.
+/// only hand it on. So it is kept as text beside the tree. What a client sends back as the server
+/// has written it is kept so, too, until the owners are told. In the tree `metadata.managedFields`
+/// is what a client has sent in another form, or what admission has changed it to.
 ///
 /// Values that Kubernetes keeps as JSON have their texts beside the tree, too, if the tree would be
 /// printed otherwise.
@@ -130,7 +131,8 @@ impl Object {
         self.0
     }
 
-    /// The managedFields that the server keeps: the JSON text of a list with entries.
+    /// The managedFields that the server keeps, or that a client has sent back: the JSON text of a
+    /// list with entries.
     pub fn managed_fields(&self) -> Option<&Arc<str>> {
         self.1.as_ref()
     }

@@ -434,7 +434,8 @@ async fn daemons_that_are_gone_are_no_endpoints_of_the_api() {
                 return begun.elapsed();
             }
             let waited = begun.elapsed();
-            assert!(waited < Duration::from_secs(60), "{wanted}: {found:?}");
+            // An etcd that stalls lets leases live longer.
+            assert!(waited < Duration::from_secs(180), "{wanted}: {found:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };

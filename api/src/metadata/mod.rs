@@ -82,18 +82,18 @@ pub fn validate_embedded(object: &Object) -> Vec<FieldError> {
         let path = "metadata.namespace";
         errors.extend(each(names::dns_label(namespace), path, namespace));
     }
-    errors.extend(meta.label_errors());
-    errors.extend(meta.annotation_errors());
-    errors.extend(owners::errors(meta.get("ownerReferences")));
+    errors.extend_from_slice(meta.description_errors());
     errors.extend(meta.finalizer_errors());
     bounded(errors)
 }
 
-/// The metadata of an object. Decoding has checked its types.
+/// The metadata of an object. Decoding has checked its types. What several checks look for is
+/// looked for once.
 struct Meta<'o> {
     object: &'o Object,
     members: Option<&'o Map<String, Value>>,
-    /// The faults in its managedFields, once they were looked for.
+    described: OnceCell<Vec<FieldError>>,
+    finalizers: OnceCell<Vec<FieldError>>,
     managed_fields: OnceCell<Vec<FieldError>>,
 }
 
@@ -102,6 +102,8 @@ impl<'o> Meta<'o> {
         Meta {
             object,
             members: object.metadata(),
+            described: OnceCell::new(),
+            finalizers: OnceCell::new(),
             managed_fields: OnceCell::new(),
         }
     }
@@ -159,12 +161,21 @@ impl<'o> Meta<'o> {
                 "must be greater than or equal to 0",
             ));
         }
-        errors.extend(self.label_errors());
-        errors.extend(self.annotation_errors());
-        errors.extend(owners::errors(self.get("ownerReferences")));
-        errors.extend(self.finalizer_errors());
+        errors.extend_from_slice(self.description_errors());
+        let finalizers = self.finalizers.get_or_init(|| self.finalizer_errors());
+        errors.extend_from_slice(finalizers);
         errors.extend_from_slice(self.managed_fields_errors());
         errors
+    }
+
+    /// The faults in labels, annotations and owners.
+    fn description_errors(&self) -> &[FieldError] {
+        self.described.get_or_init(|| {
+            let mut errors = self.label_errors();
+            errors.extend(self.annotation_errors());
+            errors.extend(owners::errors(self.get("ownerReferences")));
+            errors
+        })
     }
 
     fn managed_fields_errors(&self) -> &[FieldError] {
@@ -292,9 +303,7 @@ impl<'o> Meta<'o> {
                 errors.push(FieldError::invalid(path, value, "field is immutable"));
             }
         }
-        errors.extend(self.label_errors());
-        errors.extend(self.annotation_errors());
-        errors.extend(owners::errors(self.get("ownerReferences")));
+        errors.extend_from_slice(self.description_errors());
         errors.extend_from_slice(self.managed_fields_errors());
         errors
     }

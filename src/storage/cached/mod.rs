@@ -155,15 +155,15 @@ impl Cached {
     async fn not_older_than(&self, wanted: Revision) -> Result<Fresh, StorageError> {
         let prefix = self.prefix();
         let deadline = Instant::now() + FRESH_WITHIN;
-        let mut position = self.store.engine.known(&prefix);
+        let mut position = self.store.engine.known(prefix);
         while position.revision < wanted {
             if Instant::now() >= deadline {
                 return Err(self.too_large(wanted, position.revision));
             }
             // Other daemons may have written what this daemon has not received yet.
-            self.store.engine.request_progress(&prefix, wanted);
+            self.store.engine.request_progress(prefix, wanted);
             tokio::time::sleep(FUTURE_PACE).await;
-            position = self.store.engine.known(&prefix);
+            position = self.store.engine.known(prefix);
         }
         // The version asked for is enough. The state shown may be older than the position.
         let need = position.prefix_revision.min(wanted);

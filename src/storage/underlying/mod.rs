@@ -563,7 +563,7 @@ impl Storage for Underlying {
         async move {
             let prefix = self.keys.resource_prefix();
             let started = Instant::now();
-            let answer = self.engine.current(&prefix).await;
+            let answer = self.engine.current(prefix).await;
             self.metrics.request("get", started, answer.is_ok());
             let position = answer.map_err(|error| self.engine_fault(&prefix.to_string(), error))?;
             Ok(position.revision)

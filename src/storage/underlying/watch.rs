@@ -167,7 +167,7 @@ impl Underlying {
             Asked::At(revision) => Ok(revision),
             Asked::Unset | Asked::Any => {
                 let prefix = self.keys.resource_prefix();
-                Ok(self.position(&prefix).await?.revision)
+                Ok(self.position(prefix).await?.revision)
             }
         }
     }
