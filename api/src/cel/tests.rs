@@ -326,6 +326,13 @@ fn macros_are_told_of_at_their_places() {
             ],
         ),
         (
+            "[1].optMap(x, x) == object",
+            &[
+                "11: found no matching overload for 'hasValue' applied to 'list(int).()'",
+                "11: found no matching overload for 'value' applied to 'list(int).()'",
+            ],
+        ),
+        (
             "has(duration('1s').nope)",
             &["4: type 'duration' does not support field selection"],
         ),

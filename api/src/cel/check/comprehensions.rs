@@ -20,11 +20,15 @@ impl Checker<'_> {
         let range = self.type_of(of.target);
         let is_about_optional = matches!(of.name, "optMap" | "optFlatMap");
         let (first, second) = match &range {
+            _ if is_about_optional => {
+                // The macro asks whether there is a value, and takes it.
+                let types = [range.clone()];
+                self.apply(of.at, "hasValue", true, &types);
+                (self.apply(of.at, "value", true, &types), Type::Dyn)
+            }
             Type::List(item) if of.names == 2 => (Type::Int, (**item).clone()),
             Type::List(item) => ((**item).clone(), Type::Dyn),
             Type::Map(of) => (of.0.clone(), of.1.clone()),
-            Type::Optional(of) if is_about_optional => ((**of).clone(), Type::Dyn),
-            Type::Dyn | Type::Any if is_about_optional => (Type::Parameter('_'), Type::Dyn),
             Type::Dyn | Type::Any | Type::Wrong | Type::Parameter(_) => (Type::Dyn, Type::Dyn),
             other => {
                 let what = format!(
