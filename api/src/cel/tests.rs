@@ -200,6 +200,18 @@ fn items_of_a_literal_have_one_type() {
                 "15: expected type 'string' but found 'int'",
             ],
         ),
+        // What is wrong already is told once.
+        (
+            "(1 && true) == 3",
+            &["2: expected type 'bool' but found 'int'"],
+        ),
+        (
+            "[nope(1), true] == 3",
+            &[
+                "6: undeclared reference to 'nope' (in container '')",
+                "17: found no matching overload for '_==_' applied to '(list(bool), int)'",
+            ],
+        ),
         // Of other faults it is not told.
         (
             "[1, 'a'] == 1",
@@ -348,6 +360,11 @@ fn hostile_expressions_are_refused_in_bounded_time() {
     ] {
         assert!(compile(&repeat(part), &environment()).is_err(), "{part}");
     }
+    // Each format has others among its values.
+    let formats = format!("{}1{}", "'%s'.format([".repeat(60), "])".repeat(60));
+    assert!(compile(&formats, &environment()).is_ok());
+    let places = format!("'{}'.format([{}])", "%s".repeat(9000), "1,".repeat(9000));
+    assert!(compile(&places, &environment()).is_ok());
     let nested = format!("{}1{}", "(".repeat(40_000), ")".repeat(40_000));
     assert_eq!(
         why(&nested),

@@ -71,7 +71,7 @@ impl Checker<'_> {
                 let result = match range {
                     Type::Map(of) => Type::list(of.0.clone()),
                     Type::List(_) => range.clone(),
-                    _ => Type::list(Type::Dyn),
+                    _ => Type::list(item_of(range)),
                 };
                 let condition = self.type_of(last);
                 self.chosen(of.at, &condition, &result);
@@ -89,7 +89,7 @@ impl Checker<'_> {
                     ("optFlatMap" | "transformMapEntry", _) => found,
                     ("transformMap", Type::Map(of)) => Type::map(of.0.clone(), found),
                     ("transformMap", Type::List(_)) => Type::map(Type::Int, found),
-                    ("transformMap", _) => Type::map(Type::Dyn, found),
+                    ("transformMap", _) => Type::map(item_of(range), found),
                     _ => Type::list(found),
                 };
                 for condition in &conditions {
@@ -106,5 +106,13 @@ impl Checker<'_> {
             let types = [condition.clone(), result.clone(), result.clone()];
             self.no_overload(at, "_?_:_", None, &types);
         }
+    }
+}
+
+/// What an item is of a value that is neither a list nor a map.
+fn item_of(range: &Type) -> Type {
+    match range {
+        Type::Dyn | Type::Any | Type::Parameter(_) => Type::Dyn,
+        _ => Type::Wrong,
     }
 }

@@ -46,7 +46,11 @@ impl Items {
                 Some(format!("expected type '{wanted}' but found '{other}'"))
             }
         };
-        self.of = Some(joined(&of, &found).unwrap_or(Type::Dyn));
+        self.of = Some(match (&of, &found) {
+            // The one that is not wrong tells more.
+            (Type::Wrong, _) | (_, Type::Wrong) => found,
+            _ => joined(&of, &found).unwrap_or(Type::Dyn),
+        });
         fault
     }
 

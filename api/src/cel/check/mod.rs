@@ -120,10 +120,13 @@ impl<'e> Checker<'e> {
             Expression::Map(entries) => self.map(entries),
             Expression::Message { name, fields } => self.message(node.at, name, fields),
             Expression::And(terms) | Expression::Or(terms) => {
+                let mut result = Type::Bool;
                 for term in terms {
-                    self.expect(term, &Type::Bool);
+                    if !self.expect(term, &Type::Bool) {
+                        result = Type::Wrong;
+                    }
                 }
-                Type::Bool
+                result
             }
             Expression::Conditional(parts) => self.conditional(node.at, parts),
         }
@@ -145,14 +148,16 @@ impl<'e> Checker<'e> {
         named_type(plain).map(Type::of_type)
     }
 
-    /// A part that must be of a type.
-    fn expect(&mut self, node: &Node, wanted: &Type) {
+    /// A part that must be of a type. The answer tells whether it is.
+    fn expect(&mut self, node: &Node, wanted: &Type) -> bool {
         let found = self.type_of(node);
-        if joined(wanted, &found).is_none() {
+        let fits = joined(wanted, &found).is_some();
+        if !fits {
             let (wanted, found) = (wanted.as_argument(), found.as_argument());
             let what = format!("expected type '{wanted}' but found '{found}'");
             self.wrong(node.at, what);
         }
+        fits
     }
 
     fn conditional(&mut self, at: usize, parts: &[Node; 3]) -> Type {
