@@ -23,9 +23,10 @@ pub(super) static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = La
         let (Some(head), Some(name)) = (words.next(), words.next()) else {
             continue;
         };
+        let overloads = all.entry(name).or_default();
         let mut types: Vec<Type> = words.filter_map(read_type).collect();
         let Some(result) = types.pop() else { continue };
-        all.entry(name).or_default().push(Overload {
+        overloads.push(Overload {
             is_method: head == "m",
             arguments: types,
             result,
@@ -42,16 +43,45 @@ pub(super) fn named_type(name: &str) -> Option<Type> {
         "null_type" => Type::Null,
         "type" => Type::Type(Arc::new(Type::Dyn)),
         "optional_type" => Type::Optional(Arc::new(Type::Dyn)),
-        "google.protobuf.Timestamp" => Type::Timestamp,
-        "google.protobuf.Duration" => Type::Duration,
+        "net.IP" => read_type("IP")?,
+        "net.CIDR" => read_type("CIDR")?,
+        name if name.starts_with(MESSAGES) => message_type(name)?.0,
         "bool" | "bytes" | "double" | "int" | "string" | "uint" => read_type(name)?,
         _ => return None,
     };
     Some(of)
 }
 
+/// Functions that are there if patches can be written.
+pub(super) const PATCH_FUNCTIONS: [&str; 1] = ["jsonpatch.escapeKey"];
+
+/// In front of the names of messages that are there everywhere.
+const MESSAGES: &str = "google.protobuf.";
+
+/// The type that a message of this name has as a value, and its fields. The fields of messages
+/// without any are not looked at.
+pub(super) fn message_type(name: &str) -> Option<(Type, Vec<(&'static str, Type)>)> {
+    let wrapped = |of: Type| (of.clone(), vec![("value", of)]);
+    let time = |of: Type| (of, vec![("seconds", Type::Int), ("nanos", Type::Int)]);
+    Some(match name.strip_prefix(MESSAGES)? {
+        "Timestamp" => time(Type::Timestamp),
+        "Duration" => time(Type::Duration),
+        "BoolValue" => wrapped(Type::Bool),
+        "BytesValue" => wrapped(Type::Bytes),
+        "DoubleValue" | "FloatValue" => wrapped(Type::Double),
+        "Int32Value" | "Int64Value" => wrapped(Type::Int),
+        "StringValue" => wrapped(Type::String),
+        "UInt32Value" | "UInt64Value" => wrapped(Type::Uint),
+        "Any" => (Type::Any, Vec::new()),
+        "Value" => (Type::Dyn, Vec::new()),
+        "ListValue" => (Type::list(Type::Dyn), Vec::new()),
+        "Struct" => (Type::map(Type::String, Type::Dyn), Vec::new()),
+        _ => return None,
+    })
+}
+
 /// A type in the notation of the table: `L(A)` is a list, `M(A,B)` a map, `O(A)` what may be
-/// absent.
+/// absent, `T(A)` a type as a value.
 fn read_type(word: &str) -> Option<Type> {
     let inner = |prefix: &str| word.strip_prefix(prefix)?.strip_suffix(')');
     if let Some(of) = inner("L(") {
@@ -59,6 +89,9 @@ fn read_type(word: &str) -> Option<Type> {
     }
     if let Some(of) = inner("O(") {
         return Some(Type::Optional(Arc::new(read_type(of)?)));
+    }
+    if let Some(of) = inner("T(") {
+        return Some(Type::Type(Arc::new(read_type(of)?)));
     }
     if let Some(of) = inner("M(") {
         let (key, value) = of.split_once(',')?;
@@ -94,5 +127,5 @@ fn read_type(word: &str) -> Option<Type> {
 }
 
 /// A line for each overload: `f` for a function and `m` for a method, the name, the types of the
-/// arguments, the type of the result.
+/// arguments, the type of the result. What has no types is a name that takes no arguments at all.
 const TEXT: &str = include_str!("functions.txt");

@@ -226,6 +226,13 @@ impl Lexer<'_> {
                 .or_else(|_| self.quoted(start + 1, quote, 1, is_raw)),
             false => self.quoted(start + 1, quote, 1, is_raw),
         };
+        if let Ok((end, _)) = read
+            && !is_raw
+            && let Some(what) = self.escape_fault(start, end, is_bytes)
+        {
+            let what = what.to_owned();
+            self.faults.push(Fault { at: self.at, what });
+        }
         match read {
             Ok((end, _)) if is_bytes => self.push(Kind::Bytes, end),
             Ok((end, value)) => self.push(Kind::Text(value), end),
@@ -260,6 +267,35 @@ impl Lexer<'_> {
                 }
             }
         }
+    }
+
+    /// What is wrong with the characters that are written by their numbers.
+    fn escape_fault(&self, from: usize, end: usize, is_bytes: bool) -> Option<&'static str> {
+        let mut at = from;
+        while at < end {
+            if self.text.get(at) != Some(&'\\') {
+                at += 1;
+                continue;
+            }
+            let digits = match self.text.get(at + 1) {
+                Some('u') => 4,
+                Some('U') => 8,
+                _ => 0,
+            };
+            let number = self.text.get(at + 2..at + 2 + digits).unwrap_or_default();
+            let number: String = number.iter().collect();
+            let code = u32::from_str_radix(&number, 16).ok();
+            match digits {
+                0 => {}
+                _ if is_bytes => return Some("unable to unescape string"),
+                _ if code.and_then(char::from_u32).is_none() => {
+                    return Some("invalid unicode code point");
+                }
+                _ => {}
+            }
+            at += 2;
+        }
+        None
     }
 
     /// Reads what is behind a backslash. The answer is where it ends.

@@ -16,7 +16,7 @@ pub(super) fn find(name: &str, has_target: bool, arguments: usize) -> Option<Mac
         return None;
     }
     let names = match (name, arguments) {
-        ("all" | "exists" | "exists_one" | "existsOne" | "filter", 2) => 1,
+        ("all" | "exists" | "exists_one" | "filter" | "sortBy", 2) => 1,
         ("map", 2 | 3) | ("optMap" | "optFlatMap", 2) => 1,
         ("all" | "exists" | "existsOne", 3) => 2,
         ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => 2,
@@ -41,6 +41,15 @@ pub(super) fn fault(name: &str, target: Option<&Node>, arguments: &[Node]) -> Op
         });
     }
     let found = find(name, target.is_some(), arguments.len())?;
+    let is_sort = name == "sortBy";
+    if let Some(target) = target.filter(|target| is_sort && !may_be_list(target)) {
+        return Some(Fault {
+            at: target.at,
+            what: "sortBy can only be applied to a list, identifier, comprehension, call or \
+                   select expression"
+                .to_owned(),
+        });
+    }
     let mut names = arguments.iter().take(found.names);
     let wrong = names.find(|name| match &name.what {
         Expression::Name(name) => name.starts_with('.'),
@@ -48,6 +57,17 @@ pub(super) fn fault(name: &str, target: Option<&Node>, arguments: &[Node]) -> Op
     })?;
     Some(Fault {
         at: wrong.at,
-        what: "argument must be a simple name".to_owned(),
+        what: match is_sort {
+            true => "argument is not an identifier".to_owned(),
+            false => "argument must be a simple name".to_owned(),
+        },
     })
+}
+
+/// Whether this is no literal of another type.
+fn may_be_list(target: &Node) -> bool {
+    !matches!(
+        target.what,
+        Expression::Literal(_) | Expression::Map(_) | Expression::Message { .. }
+    )
 }

@@ -122,9 +122,10 @@ pub fn compile(text: &str, environment: &Environment) -> Result<Compiled, String
         Err(parser::Refused::Faults(faults)) => return Err(told(&characters, faults)),
     };
     let mut checker = check::Checker::new(environment);
-    let result = checker.type_of(&tree);
-    if !checker.faults.is_empty() {
-        return Err(told(&characters, checker.faults));
+    let result = checker.type_of(&tree).known();
+    let faults = checker.told();
+    if !faults.is_empty() {
+        return Err(told(&characters, faults));
     }
     let mut names = checker.used;
     names.sort();

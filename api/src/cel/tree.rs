@@ -57,8 +57,8 @@ pub(super) struct Item {
 pub(super) enum Literal {
     Null,
     Bool,
-    Int(bool),
-    Uint(bool),
+    Int,
+    Uint,
     Double,
     String(String),
     Bytes,

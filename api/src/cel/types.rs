@@ -120,7 +120,30 @@ impl Type {
             Type::List(of) => format!("list({})", of.as_argument()),
             Type::Map(of) => format!("map({}, {})", of.0.as_argument(), of.1.as_argument()),
             Type::Optional(of) => format!("optional_type({})", of.as_argument()),
+            Type::Type(of) => format!("type({})", of.as_argument()),
             other => other.to_string(),
+        }
+    }
+
+    /// The type in which anything may stand where nothing is said of it.
+    pub(super) fn known(&self) -> Type {
+        match self {
+            Type::Parameter(_) => Type::Dyn,
+            Type::List(of) => Type::list(of.known()),
+            Type::Optional(of) => Type::optional(of.known()),
+            Type::Type(of) => Type::of_type(of.known()),
+            Type::Map(of) => Type::map(of.0.known(), of.1.known()),
+            other => other.clone(),
+        }
+    }
+
+    /// Whether nothing is said of it, or of a part of it.
+    pub(super) fn is_unknown(&self) -> bool {
+        match self {
+            Type::Parameter(_) => true,
+            Type::List(of) | Type::Optional(of) | Type::Type(of) => of.is_unknown(),
+            Type::Map(of) => of.0.is_unknown() || of.1.is_unknown(),
+            _ => false,
         }
     }
 
@@ -211,7 +234,10 @@ impl Bound {
     /// said of it.
     pub(super) fn filled(&self, of: &Type) -> Type {
         match of {
-            Type::Parameter(name) => self.get(*name).cloned().unwrap_or(Type::Dyn),
+            Type::Parameter(name) => {
+                let of = self.get(*name).cloned();
+                of.unwrap_or(Type::Parameter('_'))
+            }
             Type::List(of) => Type::list(self.filled(of)),
             Type::Optional(of) => Type::optional(self.filled(of)),
             Type::Type(of) => Type::of_type(self.filled(of)),
@@ -244,5 +270,19 @@ pub(super) fn joined(one: &Type, other: &Type) -> Option<Type> {
             Some(Type::Object(Arc::clone(other)))
         }
         _ => None,
+    }
+}
+
+/// Whether two types are the same. What is not known of the one may be as in the other.
+pub(super) fn is_same(one: &Type, other: &Type) -> bool {
+    match (one, other) {
+        (Type::Parameter(_), _) | (_, Type::Parameter(_)) => true,
+        (Type::List(one), Type::List(other))
+        | (Type::Optional(one), Type::Optional(other))
+        | (Type::Type(one), Type::Type(other)) => is_same(one, other),
+        (Type::Map(one), Type::Map(other)) => {
+            is_same(&one.0, &other.0) && is_same(&one.1, &other.1)
+        }
+        _ => one == other,
     }
 }

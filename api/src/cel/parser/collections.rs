@@ -78,6 +78,7 @@ impl Parser {
 
     pub(super) fn message(&mut self, name: String, at: usize) -> Read {
         let mut fields = Vec::new();
+        let first = self.token().at;
         loop {
             if self.accept("}") {
                 return Some(Node::new(at, Expression::Message { name, fields }));
@@ -99,8 +100,10 @@ impl Parser {
             self.next += 1;
             let colon = self.token().at;
             self.expect(":", starts_expression)?;
-            let name = token.text.trim_matches('`').to_owned();
-            fields.push((colon, name, self.expression(&[])?));
+            if token.kind == Kind::EscapedName {
+                self.escaped(first);
+            }
+            fields.push((colon, token.text, self.expression(&[])?));
             self.separated("}")?;
         }
     }

@@ -1,6 +1,7 @@
 //! Reading an expression, with the faults that the parser of the reference implementation tells.
 
 mod collections;
+mod numbers;
 
 use super::lexer::{Kind, Token, tokens};
 use super::macros;
@@ -224,6 +225,9 @@ impl Parser {
     }
 
     fn unary(&mut self, also: &[&str]) -> Read {
+        if self.is_signed_number() {
+            return self.member(also);
+        }
         let token = self.token();
         let (mark, name) = match token.kind {
             Kind::Mark("!") => ("!", "!_"),
@@ -245,12 +249,8 @@ impl Parser {
             return None;
         }
         let of = self.member(&[])?;
-        let is_number = matches!(
-            of.what,
-            Expression::Literal(Literal::Int(_) | Literal::Double)
-        );
-        // Two cancel each other. The sign of a number is part of it.
-        match count % 2 == 0 || mark == "-" && is_number {
+        // Two cancel each other.
+        match count % 2 == 0 {
             true => Some(of),
             false => Some(call(token.at, name, vec![of])),
         }
@@ -286,12 +286,26 @@ impl Parser {
         }
     }
 
+    /// A name in backticks, which clients can't write.
+    fn escaped(&mut self, at: usize) {
+        let what = "unsupported syntax: '`'".to_owned();
+        self.faults.push(Fault { at, what });
+    }
+
     fn select(&mut self, of: Node, dot: &Token) -> Read {
         let is_optional = self.accept("?");
         let token = self.token();
         let name = match token.kind {
             Kind::Name => token.text.clone(),
-            Kind::EscapedName => token.text.trim_matches('`').to_owned(),
+            Kind::EscapedName => {
+                self.escaped(token.at);
+                token.text.clone()
+            }
+            Kind::Mark("true" | "false" | "null") => {
+                let what = format!("mismatched input '{}' expecting IDENTIFIER", token.text);
+                self.fault(&token, what);
+                return None;
+            }
             _ => {
                 let found = match token.kind {
                     Kind::End => ".".to_owned(),
@@ -349,6 +363,9 @@ impl Parser {
     }
 
     fn primary(&mut self, also: &[&str]) -> Read {
+        if self.is_signed_number() {
+            return Some(self.signed_number());
+        }
         let mut token = self.token();
         if !starts_primary(&token) {
             self.start_fault(&token, also)?;
@@ -362,9 +379,7 @@ impl Parser {
         let literal = |literal| Some(Node::new(token.at, Expression::Literal(literal)));
         match &token.kind {
             Kind::Name => self.name(token.at, token.text.clone()),
-            Kind::Int => literal(Literal::Int(fits_int(&token.text))),
-            Kind::Uint => literal(Literal::Uint(fits_uint(&token.text))),
-            Kind::Float => literal(Literal::Double),
+            Kind::Int | Kind::Uint | Kind::Float => Some(self.number(&token, None)),
             Kind::Text(value) => literal(Literal::String(value.clone())),
             Kind::Bytes => literal(Literal::Bytes),
             Kind::Mark("true" | "false") => literal(Literal::Bool),
@@ -415,14 +430,14 @@ impl Parser {
     }
 
     fn name(&mut self, at: usize, name: String) -> Read {
+        if is_reserved(&name) {
+            let what = format!("reserved identifier: {name}");
+            self.faults.push(Fault { at, what });
+        }
         let open = self.token();
         if self.accept("(") {
             let arguments = self.arguments()?;
             return Some(self.called(open.at, name, None, arguments));
-        }
-        if is_reserved(&name) {
-            let what = format!("reserved identifier: {name}");
-            self.faults.push(Fault { at, what });
         }
         Some(Node::new(at, Expression::Name(name)))
     }
@@ -467,22 +482,5 @@ fn follows_value(token: &Token) -> bool {
         Kind::End => true,
         Kind::Mark(mark) => !matches!(mark, "(" | "!" | "true" | "false" | "null"),
         _ => false,
-    }
-}
-
-fn fits_int(text: &str) -> bool {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse::<u64>(),
-    };
-    // The smallest number is the negative of one that is too large.
-    parsed.is_ok_and(|number| number <= i64::MIN.unsigned_abs())
-}
-
-fn fits_uint(text: &str) -> bool {
-    let digits = text.trim_end_matches(['u', 'U']);
-    match digits.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).is_ok(),
-        None => digits.parse::<u64>().is_ok(),
     }
 }

@@ -1,0 +1,118 @@
+//! The types of macros: expressions about each item of a value.
+
+use super::super::tree::{Expression, Node};
+use super::super::types::{Type, joined};
+use super::Checker;
+
+/// A macro, and where it is told of.
+pub(super) struct Comprehension<'n> {
+    pub at: usize,
+    pub name: &'n str,
+    pub target: &'n Node,
+    pub arguments: &'n [Node],
+    /// How many of the arguments are names.
+    pub names: usize,
+}
+
+impl Checker<'_> {
+    /// A macro about the items of a value.
+    pub(super) fn comprehension(&mut self, of: &Comprehension<'_>) -> Type {
+        let range = self.type_of(of.target);
+        let is_about_optional = matches!(of.name, "optMap" | "optFlatMap");
+        let (first, second) = match &range {
+            _ if is_about_optional => {
+                // The macro asks whether there is a value, and takes it.
+                let types = [range.clone()];
+                self.apply(of.at, "hasValue", true, &types);
+                (self.apply(of.at, "value", true, &types), Type::Dyn)
+            }
+            Type::List(item) if of.names == 2 => (Type::Int, (**item).clone()),
+            Type::List(item) => ((**item).clone(), Type::Dyn),
+            Type::Map(of) => (of.0.clone(), of.1.clone()),
+            Type::Dyn | Type::Any | Type::Wrong | Type::Parameter(_) => (Type::Dyn, Type::Dyn),
+            other => {
+                let what = format!(
+                    "expression of type '{}' cannot be range of a comprehension (must be list, \
+                     map, or dynamic)",
+                    other.as_argument()
+                );
+                let is_sort = of.name == "sortBy";
+                self.wrong(if is_sort { of.at } else { of.target.at }, what);
+                (Type::Wrong, Type::Wrong)
+            }
+        };
+        let before = self.bound.len();
+        for (node, found) in of.arguments.iter().take(of.names).zip([first, second]) {
+            if let Expression::Name(name) = &node.what {
+                self.bound.push((name.clone(), found));
+            }
+        }
+        let parts = of.arguments.get(of.names..).unwrap_or_default();
+        let result = self.comprehended(of, &range, parts);
+        self.bound.truncate(before);
+        result
+    }
+
+    fn comprehended(&mut self, of: &Comprehension<'_>, range: &Type, parts: &[Node]) -> Type {
+        let Some((last, conditions)) = parts.split_last() else {
+            return Type::Wrong;
+        };
+        match of.name {
+            "all" | "exists" => {
+                self.expect(last, &Type::Bool);
+                Type::Bool
+            }
+            "exists_one" | "existsOne" => {
+                let condition = self.type_of(last);
+                self.chosen(of.at, &condition, &Type::Int);
+                Type::Bool
+            }
+            "filter" => {
+                let result = match range {
+                    Type::Map(of) => Type::list(of.0.clone()),
+                    Type::List(_) => range.clone(),
+                    _ => Type::list(item_of(range)),
+                };
+                let condition = self.type_of(last);
+                self.chosen(of.at, &condition, &result);
+                result
+            }
+            "sortBy" => {
+                let types = [range.clone(), Type::list(self.type_of(last))];
+                self.apply(of.at, "@sortByAssociatedKeys", true, &types)
+            }
+            name => {
+                let conditions: Vec<Type> = conditions.iter().map(|of| self.type_of(of)).collect();
+                let found = self.type_of(last);
+                let result = match (name, range) {
+                    ("optMap", _) => Type::optional(found),
+                    ("optFlatMap" | "transformMapEntry", _) => found,
+                    ("transformMap", Type::Map(of)) => Type::map(of.0.clone(), found),
+                    ("transformMap", Type::List(_)) => Type::map(Type::Int, found),
+                    ("transformMap", _) => Type::map(item_of(range), found),
+                    _ => Type::list(found),
+                };
+                for condition in &conditions {
+                    self.chosen(of.at, condition, &result);
+                }
+                result
+            }
+        }
+    }
+
+    /// A condition that tells whether a result is taken. A macro is a choice between two results.
+    fn chosen(&mut self, at: usize, condition: &Type, result: &Type) {
+        if joined(&Type::Bool, condition).is_none() {
+            let types = [condition.clone(), result.clone(), result.clone()];
+            self.no_overload(at, "_?_:_", None, &types);
+        }
+    }
+}
+
+/// What an item is of a value that is neither a list nor a map.
+fn item_of(range: &Type) -> Type {
+    match range {
+        Type::Dyn | Type::Any | Type::Parameter(_) => Type::Dyn,
+        _ => Type::Wrong,
+    }
+}
