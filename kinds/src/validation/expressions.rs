@@ -176,6 +176,23 @@ pub fn validate_condition(expression: &Field<'_>, environment: &Environment, fau
     );
 }
 
+/// The faults of a condition of which white space around it does not count.
+pub fn validate_trimmed_condition(
+    expression: &Field<'_>,
+    environment: &Environment,
+    faults: &mut Faults,
+) {
+    let text = expression.text().trim();
+    let why = match compile(text, environment) {
+        Err(why) => format!("compilation failed: {why}"),
+        Ok(compiled) if compiled.result != Type::Bool => {
+            format!("must evaluate to bool but got {}", compiled.result)
+        }
+        Ok(_) => return,
+    };
+    faults.push(expression.invalid_value(text, why));
+}
+
 /// The faults of an expression that selects devices.
 pub fn validate_device_selector(expression: &Field<'_>, faults: &mut Faults) {
     match compile(expression.text(), &DEVICE) {

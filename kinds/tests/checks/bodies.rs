@@ -57,6 +57,12 @@ fn fill_in(object: &mut Object, row: &ResourceDefinition) {
 /// What is read, filled in and brought into its canonical form stays as it is when that is done
 /// again, and has the same faults.
 pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
+    // managedFields that stayed text are read as a tree, as of a body that is written otherwise.
+    let whole = match decoded.managed_fields() {
+        Some(_) => Object::of(decoded.clone().into_document()),
+        None => decoded.clone(),
+    };
+    let decoded = &whole;
     let object = finished(decoded, row);
     assert_eq!(object, finished(&object, row), "{row:?} {decoded:?}");
     // What is printed reads as what was printed.

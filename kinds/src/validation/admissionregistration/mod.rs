@@ -1,4 +1,4 @@
-//! What is refused of webhooks and policies of admission. Expressions are not compiled.
+//! What is refused of webhooks and policies of admission.
 
 mod bindings;
 mod client;
@@ -27,7 +27,7 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 use api::names;
 
-use super::expressions::validate_condition;
+use super::expressions::validate_trimmed_condition;
 use super::{Faults, texts};
 
 const MAX_CONDITIONS: usize = 64;
@@ -58,7 +58,7 @@ fn validate_match_conditions(
         if expression.text().trim().is_empty() {
             faults.push(expression.required(""));
         } else if index < MAX_CONDITIONS {
-            validate_condition(&expression, environment, faults);
+            validate_trimmed_condition(&expression, environment, faults);
         }
         let name = condition.member("name");
         texts::require_valid(&name, names::qualified_name, faults);
@@ -71,6 +71,9 @@ fn validate_match_conditions(
 
 #[cfg(test)]
 mod tests {
+    use api::object::Object;
+    use serde_json::json;
+
     use super::*;
     use crate::defaults::admissionregistration as defaults;
     use crate::recorded::{Functions, check};
@@ -147,5 +150,34 @@ mod tests {
             create: validate_validatingadmissionpolicy,
             update: Some(validate_validatingadmissionpolicy_status_update),
         });
+    }
+
+    /// Faults show a condition without the white space around it, which does not count.
+    #[test]
+    fn conditions_are_trimmed() {
+        let told = |expression: &str| {
+            let object = Object::of(
+                json!({"webhooks": [{
+                    "name": "a.b.c", "clientConfig": {"url": "https://x/y"},
+                    "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                    "failurePolicy": "Fail", "matchPolicy": "Equivalent",
+                    "matchConditions": [{"name": "a", "expression": expression}],
+                }]})
+                .as_object()
+                .unwrap()
+                .clone(),
+            );
+            let faults = validate_validatingwebhookconfiguration(&object);
+            faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let at = "webhooks[0].matchConditions[0].expression: Invalid value";
+        assert_eq!(told("\u{a0} 1 == 1 "), [""; 0]);
+        assert_eq!(
+            told(" 1 "),
+            [format!("{at}: \"1\": must evaluate to bool but got int")]
+        );
+        let undeclared = told(" foo ").concat();
+        let start = format!("{at}: \"foo\": compilation failed: ERROR: <input>:1:1: undeclared");
+        assert!(undeclared.starts_with(&start), "{undeclared}");
     }
 }
