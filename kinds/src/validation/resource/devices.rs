@@ -4,7 +4,7 @@ use api::field::Field;
 use api::names;
 use serde_json::Value;
 
-use super::names::validate_qualified;
+use super::names::{shown_name, validate_qualified};
 use super::policies::validate_policy;
 use super::slices::{names_text, validate_counter_set, validate_node_choice};
 use super::{validate_length, validate_unique};
@@ -38,12 +38,18 @@ pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Fau
     }
     for (name, attribute) in attributes.entries() {
         validate_qualified(name, &attributes, faults);
-        validate_attribute(&attribute, faults);
+        let shown = shown_name(name);
+        let place = attributes.key(&shown);
+        let value = attribute.value().unwrap_or(&Value::Null);
+        validate_attribute(&place.with_value(value), faults);
     }
     let is_shared = device.member("allowMultipleAllocations").is_true();
     for (name, amount) in capacity.entries() {
         validate_qualified(name, &capacity, faults);
-        validate_policy(&amount, is_shared, faults);
+        let shown = shown_name(name);
+        let place = capacity.key(&shown);
+        let value = amount.value().unwrap_or(&Value::Null);
+        validate_policy(&place.with_value(value), is_shared, faults);
     }
     let taints = device.member("taints");
     if validate_length(&taints, MAX_TAINTS, faults) {

@@ -1,5 +1,7 @@
 //! Names of drivers, pools, attributes and requests.
 
+use std::borrow::Cow;
+
 use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
@@ -10,6 +12,8 @@ use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
 
 const MAX_DOMAIN: usize = 63;
 const MAX_IDENTIFIER: usize = 32;
+/// Stands for what is left out.
+const CUT: &str = "...";
 const MAX_POOL_NAME: usize = 253;
 const UUID_BYTES: usize = 36;
 
@@ -79,6 +83,21 @@ fn uuid_fault(text: &str) -> Option<String> {
         }
     });
     (!is_right).then(|| "invalid UUID format".to_owned())
+}
+
+/// The name of an attribute or a capacity, as the paths of faults have it: without its middle if
+/// it is longer than any may be.
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    const MOST: usize = MAX_DOMAIN + 1 + MAX_IDENTIFIER;
+    const KEPT: usize = MOST - CUT.len();
+    if name.len() <= MOST {
+        return name.into();
+    }
+    let bytes = name.as_bytes();
+    let (start, _) = bytes.split_at(KEPT - KEPT / 2);
+    let (_, end) = bytes.split_at(bytes.len() - KEPT / 2);
+    let [start, end] = [start, end].map(String::from_utf8_lossy);
+    format!("{start}{CUT}{end}").into()
 }
 
 /// The faults of the name of an attribute or a capacity: an identifier that may have a domain in
