@@ -111,9 +111,8 @@ impl Class {
                 self.value
             ));
         }
-        let policy = pod.text(&PREEMPTION);
-        if let Some(own) = &self.preemption
-            && !policy.is_empty()
+        let policy = pod.at(&PREEMPTION).and_then(Value::as_str);
+        if let (Some(own), Some(policy)) = (&self.preemption, policy)
             && policy != own
         {
             return Err(format!(
@@ -263,5 +262,8 @@ mod tests {
         );
         let policy = own(json!({"preemptionPolicy": "PreemptLowerPriority"})).unwrap_err();
         assert!(policy.contains("computed Never from"), "{policy}");
+        let empty = own(json!({"preemptionPolicy": ""})).unwrap_err();
+        assert!(empty.contains("PreemptionPolicy () must not"), "{empty}");
+        assert_eq!(own(json!({"preemptionPolicy": null})), Ok(()));
     }
 }

@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use super::client::ResourceClient;
 use super::pod_resources::quantities;
 use super::{Admitted, Attributes, MutatingPlugin, Plugin, ValidatingPlugin};
+use crate::api::field_error::go_quote;
+use crate::api::names::path_segment;
 use crate::api::object::{Object, put};
 use crate::api::quantity::Quantity;
 use crate::api::status::Status;
@@ -42,10 +44,13 @@ impl RuntimeClass {
         let Some(name) = name else {
             return Ok(None);
         };
+        if let Some(wrong) = wrong_name(name) {
+            return Err(Box::new(Status::unknown(wrong)));
+        }
         match self.classes.get(None, name).await? {
             Some(class) => Ok(Some(class)),
             None => {
-                let name = crate::api::field_error::go_quote(name);
+                let name = go_quote(name);
                 let why = format!("pod rejected: RuntimeClass {name} not found");
                 Err(attributes.forbidden(Some(pod), &why))
             }
@@ -108,18 +113,38 @@ impl ValidatingPlugin for RuntimeClass {
                 amounts.for_each(|amount| *amount = amount.rounded_to_milli());
                 defined
             });
-            let why = match (defined, quantities(pod.at(&OVERHEAD))) {
-                (Some(defined), own) if defined != own => DIFFERENT_OVERHEAD,
-                (None, own) if !own.is_empty() => {
-                    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined \
-                     Overhead"
-                }
-                _ => return Ok(()),
-            };
-            Err(attributes.forbidden(Some(pod), why))
+            match wrong_overhead(pod, defined) {
+                Some(why) => Err(attributes.forbidden(Some(pod), why)),
+                None => Ok(()),
+            }
         }
         .boxed()
     }
+}
+
+/// What is wrong with the overhead of a pod whose class defines this one. Without one not even an
+/// empty overhead may be given.
+fn wrong_overhead(
+    pod: &Object,
+    defined: Option<BTreeMap<String, Quantity>>,
+) -> Option<&'static str> {
+    let own = pod.at(&OVERHEAD).filter(|own| !own.is_null());
+    match defined {
+        Some(defined) => (defined != quantities(own)).then_some(DIFFERENT_OVERHEAD),
+        None => own.is_some().then_some(
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
+    }
+}
+
+/// What is wrong with the name of a class, which is a part of a path where it is asked for.
+fn wrong_name(name: &str) -> Option<String> {
+    if name.is_empty() {
+        return Some("resource name may not be empty".to_owned());
+    }
+    let wrong = path_segment(name);
+    let shown = go_quote(name);
+    (!wrong.is_empty()).then(|| format!("invalid resource name {shown}: [{}]", wrong.join(" ")))
 }
 
 /// The overhead of the pods of a class, if it has one.
@@ -258,6 +283,36 @@ mod tests {
                 {"key": "other", "operator": "Exists"}, {"key": "k", "operator": "Exists"}],
         });
         assert_eq!(pod.0["spec"], spec);
+    }
+
+    /// API-269.
+    #[test]
+    fn an_overhead_needs_a_class_that_defines_it() {
+        let pod = |overhead: Value| object(json!({"spec": {"overhead": overhead}}));
+        let without = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined \
+                       Overhead";
+        assert_eq!(wrong_overhead(&pod(json!(null)), None), None);
+        assert_eq!(wrong_overhead(&pod(json!({})), None), Some(without));
+        assert_eq!(
+            wrong_overhead(&pod(json!({"cpu": "1"})), None),
+            Some(without)
+        );
+        let defined = || Some(quantities(Some(&json!({"cpu": "1"}))));
+        assert_eq!(wrong_overhead(&pod(json!({"cpu": "1"})), defined()), None);
+        let different = Some(DIFFERENT_OVERHEAD);
+        assert_eq!(wrong_overhead(&pod(json!({})), defined()), different);
+    }
+
+    /// API-269, as kube-apiserver 1.36 answers.
+    #[test]
+    fn names_of_classes_that_are_no_part_of_a_path_are_errors() {
+        let told = |name: &str| wrong_name(name).unwrap_or_default();
+        assert_eq!(told("a b"), "");
+        assert_eq!(told(""), "resource name may not be empty");
+        let dots = r#"invalid resource name "..": [may not be '..']"#;
+        assert_eq!(told(".."), dots);
+        let both = r#"invalid resource name "a%b/..": [may not contain '/' may not contain '%']"#;
+        assert_eq!(told("a%b/.."), both);
     }
 
     /// API-269.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind};
+use api::field_error::{FieldError, FieldErrorKind, go_quote};
 use api::names;
 use api::object::Object;
 use serde_json::{Map, Value};
@@ -18,6 +18,7 @@ use api::go_json::{Expected, document_error};
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const MAX_FEATURE: usize = 253;
 const ONLY_ONCE: &str = "except from \"\" to valid";
 
 /// The faults of a new Node.
@@ -38,6 +39,7 @@ fn validate(object: &Object, stored_ranges: &[&str]) -> Faults {
     );
     validate_resources(object, &mut faults);
     validate_swap(object, &mut faults);
+    validate_features(object, &mut faults);
     validate_pod_ranges(&spec, stored_ranges, &mut faults);
     faults
 }
@@ -60,6 +62,7 @@ pub fn validate_node_status_update(object: &Object, stored: &Object) -> Faults {
     let mut faults = Faults::new();
     validate_annotations(object, &mut faults);
     validate_resources(object, &mut faults);
+    validate_features(object, &mut faults);
     validate_addresses(object, &mut faults);
     let (spec, before) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let (ranges, old) = (spec.member("podCIDRs"), before.member("podCIDRs"));
@@ -196,6 +199,44 @@ fn validate_swap(object: &Object, faults: &mut Faults) {
     if capacity.int().is_some_and(|bytes| bytes <= 0) {
         faults.push(capacity.invalid("must be greater than zero"));
     }
+}
+
+/// The features that a kubelet declares are in order, and each is there once.
+fn validate_features(object: &Object, faults: &mut Faults) {
+    let status = Field::of(object, "status");
+    let mut before = None;
+    for feature in status.member("declaredFeatures").items() {
+        let name = feature.text();
+        if before == Some(name) {
+            faults.push(feature.duplicate());
+        } else if before.is_some_and(|before| name < before) {
+            faults.push(feature.invalid("list must be sorted alphabetically"));
+        }
+        before = Some(name);
+        if let Some(wrong) = feature_fault(name) {
+            let shown = go_quote(name);
+            faults.push(feature.invalid(format!("invalid feature name {shown}: {wrong}")));
+        }
+    }
+}
+
+/// What is wrong with the name of a feature: words with slashes between them, the first of which
+/// starts with a large letter.
+fn feature_fault(name: &str) -> Option<String> {
+    if name.len() > MAX_FEATURE {
+        return Some(format!("must be no more than {MAX_FEATURE} characters"));
+    }
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphabetic())
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let has_large = name.starts_with(|first: char| first.is_ascii_uppercase());
+    (!has_large || !name.split('/').all(is_word)).then(|| {
+        "must start with an UpperCamelCase segment, with subsequent segments separated by '/' \
+         (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and \
+         slashes"
+            .to_owned()
+    })
 }
 
 fn validate_addresses(object: &Object, faults: &mut Faults) {

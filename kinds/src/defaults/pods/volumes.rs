@@ -5,7 +5,7 @@ use serde_json::Map;
 use super::containers::value_source;
 use super::images::set_pull_policy;
 use super::resources::{quantity, resource_requirements};
-use crate::defaults::{Members, items, member, member_or_new, set_default};
+use crate::defaults::{Members, items, member, member_or_new, set_absent, set_default};
 
 /// The mode of files: readable for all.
 const FILE_MODE: i64 = 0o644;
@@ -42,10 +42,10 @@ fn volume_source(kind: &str, source: &mut Members) {
             set_default(source, "keyring", "/etc/ceph/keyring");
         }
         "azureDisk" => {
-            set_default(source, "cachingMode", "ReadWrite");
-            set_default(source, "kind", "Shared");
-            set_default(source, "fsType", "ext4");
-            set_default(source, "readOnly", false);
+            set_absent(source, "cachingMode", "ReadWrite");
+            set_absent(source, "kind", "Shared");
+            set_absent(source, "fsType", "ext4");
+            set_absent(source, "readOnly", false);
         }
         "scaleIO" => {
             set_default(source, "storageMode", "ThinProvisioned");
@@ -54,7 +54,7 @@ fn volume_source(kind: &str, source: &mut Members) {
         "ephemeral" => {
             let template = member(source, "volumeClaimTemplate");
             if let Some(spec) = template.and_then(|template| member_or_new(template, "spec")) {
-                set_default(spec, "volumeMode", "Filesystem");
+                set_absent(spec, "volumeMode", "Filesystem");
                 resource_requirements(spec, "resources");
             }
         }

@@ -23,10 +23,15 @@ pub use status::prepare_status;
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
-/// A new pod is pending, whatever status the body has (http.md 6.2). Its selectors name the values
-/// of its labels, and profiles in its annotations become fields.
+/// A new pod is pending, whatever status the body has (http.md 6.2). Only its quality of service
+/// stays, if the body has one. Its selectors name the values of its labels, and profiles in its
+/// annotations become fields.
 pub fn prepare_create(object: &mut Object) {
-    let mut status = json!({"phase": "Pending", "qosClass": quality_of_service(object)});
+    let class = match object.text(&["status", "qosClass"]) {
+        "" => quality_of_service(object),
+        given => given,
+    };
+    let mut status = json!({"phase": "Pending", "qosClass": class});
     let gates = object.at(&["spec", "schedulingGates"]);
     let is_gated = gates
         .and_then(Value::as_array)
@@ -101,6 +106,23 @@ mod tests {
             }],
         });
         assert_eq!(pod.at(&["status"]), Some(&status));
+    }
+
+    /// As kube-apiserver 1.36 answers.
+    #[test]
+    fn a_new_pod_keeps_the_quality_of_service_it_names() {
+        for (given, made) in [
+            ("A B", "A B"),
+            ("Burstable", "Burstable"),
+            ("", "BestEffort"),
+        ] {
+            let pod = prepared(json!({
+                "spec": {"containers": [{"name": "c"}]},
+                "status": {"phase": "Running", "message": "x", "qosClass": given},
+            }));
+            let status = json!({"phase": "Pending", "qosClass": made});
+            assert_eq!(pod.at(&["status"]), Some(&status));
+        }
     }
 
     #[test]

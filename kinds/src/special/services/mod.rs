@@ -224,8 +224,10 @@ fn choose_families(spec: &mut Members, before: Option<&Members>) {
     if !has_addresses(spec) || before.is_some_and(|before| still_prefers_both(spec, before)) {
         return;
     }
-    let address = spec.get("clusterIP").and_then(Value::as_str);
     let addresses = spec.get("clusterIPs").and_then(Value::as_array);
+    let address = addresses.and_then(|addresses| addresses.first());
+    let address = address.or_else(|| spec.get("clusterIP"));
+    let address = address.and_then(Value::as_str);
     let is_headless = matches!(addresses.map(Vec::as_slice), Some([only]) if only == HEADLESS);
     let has_selector = spec.get("selector").and_then(Value::as_object);
     let has_selector = has_selector.is_some_and(|selector| !selector.is_empty());

@@ -72,11 +72,10 @@ fn validate_path(path: &Field<'_>, faults: &mut Faults) {
     if !text.starts_with('/') {
         faults.push(path.invalid("must start with a '/'"));
     }
-    // Without its first character, whatever that is.
-    let mut rest = text.chars();
-    rest.next();
-    let rest = rest.as_str();
-    let steps = rest.strip_suffix('/').unwrap_or(rest);
+    // Without its first byte, whatever that is.
+    let rest = text.as_bytes().get(1..).unwrap_or_default();
+    let rest = String::from_utf8_lossy(rest);
+    let steps = rest.strip_suffix('/').unwrap_or(&rest);
     for (index, step) in steps.split('/').enumerate() {
         if step.is_empty() {
             faults.push(path.invalid(format!("segment[{index}] may not be empty")));

@@ -228,6 +228,7 @@ fn validate_warning(version: &Field<'_>, faults: &mut Faults) {
     }
     if !version.member("deprecated").is_true() {
         faults.push(warning.invalid("can only be set for deprecated versions"));
+        return;
     }
     let text = warning.text();
     if text.is_empty() {

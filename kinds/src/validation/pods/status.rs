@@ -16,6 +16,7 @@ use crate::validation::addresses::{is_v4, parse_address, validate_legacy_address
 use crate::validation::formats::{one_of, require_text, user_id};
 use crate::validation::internal::internal_json;
 
+const MAX_HEALTH_MESSAGE: usize = 1024;
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 
 /// Conditions whose types need no check.
@@ -409,6 +410,12 @@ fn validate_health(resource: &Field<'_>, faults: &mut Faults) {
     for item in resource.member("resources").items() {
         let health = item.member("health");
         one_of(&health, &["Healthy", "Unhealthy", "Unknown"], faults);
+        let message = item.member("message");
+        if message.is_set() && message.text().is_empty() {
+            faults.push(message.required("must be non-empty if specified"));
+        } else if message.text().len() > MAX_HEALTH_MESSAGE {
+            faults.push(message.too_long(MAX_HEALTH_MESSAGE));
+        }
         let id = item.member("resourceID");
         if !seen.insert(id.text().to_owned()) {
             faults.push(id.duplicate());

@@ -2,13 +2,12 @@
 
 use api::field::Field;
 use api::names;
-use api::quantity::Quantity;
 use serde_json::Value;
 
-use super::names::validate_qualified;
+use super::names::{shown_name, validate_qualified};
+use super::policies::validate_policy;
 use super::slices::{names_text, validate_counter_set, validate_node_choice};
 use super::{validate_length, validate_unique};
-use crate::defaults::pods::resources::read;
 use crate::validation::Faults;
 use crate::validation::formats::report;
 use crate::validation::internal::invalid_struct;
@@ -39,12 +38,18 @@ pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Fau
     }
     for (name, attribute) in attributes.entries() {
         validate_qualified(name, &attributes, faults);
-        validate_attribute(&attribute, faults);
+        let shown = shown_name(name);
+        let place = attributes.key(&shown);
+        let value = attribute.value().unwrap_or(&Value::Null);
+        validate_attribute(&place.with_value(value), faults);
     }
     let is_shared = device.member("allowMultipleAllocations").is_true();
     for (name, amount) in capacity.entries() {
         validate_qualified(name, &capacity, faults);
-        validate_policy(&amount, is_shared, faults);
+        let shown = shown_name(name);
+        let place = capacity.key(&shown);
+        let value = amount.value().unwrap_or(&Value::Null);
+        validate_policy(&place.with_value(value), is_shared, faults);
     }
     let taints = device.member("taints");
     if validate_length(&taints, MAX_TAINTS, faults) {
@@ -66,11 +71,12 @@ pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Fau
 fn validate_attribute(attribute: &Field<'_>, faults: &mut Faults) {
     for name in ["string", "version"] {
         let text = attribute.member(name);
-        if text.text().len() > MAX_ATTRIBUTE_BYTES {
-            faults.push(text.too_long(MAX_ATTRIBUTE_BYTES));
-        } else if name == "version" && text.is_set() && !is_semantic_version(text.text()) {
+        if name == "version" && text.is_set() && !is_semantic_version(text.text()) {
             let detail = "must be a string compatible with semver.org spec 2.0.0";
             faults.push(text.invalid(detail));
+        }
+        if text.text().len() > MAX_ATTRIBUTE_BYTES {
+            faults.push(text.too_long(MAX_ATTRIBUTE_BYTES));
         }
     }
     let detail = "exactly one value must be specified";
@@ -112,84 +118,6 @@ fn is_semantic_version(text: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(is_word))
 }
 
-/// The faults of how much of a capacity can be asked for.
-fn validate_policy(amount: &Field<'_>, is_shared: bool, faults: &mut Faults) {
-    let policy = amount.member("requestPolicy");
-    if !policy.is_set() {
-        return;
-    }
-    if !is_shared {
-        faults.push(policy.forbidden("allowMultipleAllocations must be true"));
-        return;
-    }
-    let values = policy.member("validValues");
-    let range = policy.member("validRange");
-    if !values.is_empty() && range.is_set() {
-        faults.push(policy.forbidden(
-            "exactly one policy can be specified, cannot specify \"validValues\" and \
-             \"validRange\" at the same time",
-        ));
-        return;
-    }
-    let Some(most) = amount.member("value").value().and_then(read) else {
-        return;
-    };
-    let mut seen: Vec<Quantity> = Vec::new();
-    let mut doubles = Vec::new();
-    for value in values.items() {
-        let Some(quantity) = value.value().and_then(read) else {
-            continue;
-        };
-        if quantity > most {
-            let detail = format!("option is larger than capacity value: {most}");
-            faults.push(value.invalid_value(quantity.to_string(), detail));
-        }
-        if seen.contains(&quantity) {
-            doubles.push(value.duplicate());
-        }
-        seen.push(quantity);
-    }
-    faults.append(&mut doubles);
-    validate_range(&policy, most, faults);
-}
-
-fn validate_range(policy: &Field<'_>, most: Quantity, faults: &mut Faults) {
-    let range = policy.member("validRange");
-    let quantity = |field: &Field<'_>| field.value().and_then(read);
-    let (max_field, step_field) = (range.member("max"), range.member("step"));
-    let (Some(min), max) = (quantity(&range.member("min")), quantity(&max_field)) else {
-        return;
-    };
-    let default = quantity(&policy.member("default"));
-    if let Some(max) = max {
-        if min > max {
-            let detail = format!("min is larger than max: {max}");
-            faults.push(max_field.invalid_value(min.to_string(), detail));
-        }
-        if let Some(default) = default.filter(|default| *default > max) {
-            let detail = format!("default is more than max: {max}");
-            faults.push(max_field.invalid_value(default.to_string(), detail));
-        }
-    }
-    let Some(step) = quantity(&step_field) else {
-        return;
-    };
-    let one = min.plus(step);
-    if one > most {
-        let detail = format!("one step {one} is larger than capacity value: {most}");
-        faults.push(step_field.invalid_value(step.to_string(), detail));
-    }
-    for value in [default, max].into_iter().flatten() {
-        let (above, size) = (value.minus(min).milli_value(), step.milli_value());
-        if size != 0 && above % size != 0 {
-            faults.push(step_field.invalid_value(
-                value.to_string(),
-                format!("value is not a multiple of a given step ({step}) from ({min})"),
-            ));
-        }
-    }
-}
-
 fn validate_taint(taint: &Field<'_>, faults: &mut Faults) {
     let key = taint.member("key");
     validate_label_name(key.text(), &key, faults);
@@ -222,41 +150,46 @@ fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, faults: &mut Faults) 
 }
 
 /// Conditions for the use of a device go together with those of its failure.
-fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
+pub(super) fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
     let good = device.member("bindingConditions");
     let bad = device.member("bindingFailureConditions");
     for list in [&good, &bad] {
-        validate_length(list, MAX_CONDITIONS, faults);
+        if validate_length(list, MAX_CONDITIONS, faults) {
+            for condition in list.items() {
+                validate_label_name(condition.text(), &condition, faults);
+            }
+        }
     }
     for (condition, index) in good.items().zip(0..) {
-        let mut before = good.list().iter().take(index);
-        if before.any(|other| Some(other) == condition.value()) {
-            faults.push(condition.duplicate());
-        }
+        validate_first(&condition, &good, index, faults);
     }
     for (condition, index) in bad.items().zip(0..) {
-        let mut before = bad.list().iter().take(index);
-        if before.any(|other| Some(other) == condition.value()) {
-            faults.push(condition.duplicate());
-        }
-        if good
-            .list()
-            .iter()
-            .any(|other| Some(other) == condition.value())
-        {
+        validate_first(&condition, &bad, index, faults);
+        let mut others = good.list().iter();
+        if others.any(|other| Some(other) == condition.value()) {
             let detail = "bindingFailureConditions must not overlap with bindingConditions";
             faults.push(condition.invalid(detail));
         }
     }
-    match (good.is_empty(), bad.is_empty()) {
-        (false, true) => faults.push(bad.invalid_value(
-            Value::Null,
+    let (missing, detail) = match (good.is_empty(), bad.is_empty()) {
+        (false, true) => (
+            &bad,
             "bindingFailureConditions are required to use bindingConditions",
-        )),
-        (true, false) => faults.push(good.invalid_value(
-            Value::Null,
+        ),
+        (true, false) => (
+            &good,
             "bindingConditions are required to use bindingFailureConditions",
-        )),
-        _ => {}
+        ),
+        _ => return,
+    };
+    let shown = missing.value().cloned().unwrap_or_default();
+    faults.push(missing.invalid_value(shown, detail));
+}
+
+/// The fault of an item of a list that is there before this index.
+fn validate_first(item: &Field<'_>, list: &Field<'_>, index: usize, faults: &mut Faults) {
+    let mut before = list.list().iter().take(index);
+    if before.any(|other| Some(other) == item.value()) {
+        faults.push(item.duplicate());
     }
 }

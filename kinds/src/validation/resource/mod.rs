@@ -4,6 +4,7 @@ mod claims;
 mod classes;
 mod devices;
 mod names;
+mod policies;
 mod slices;
 mod statuses;
 
@@ -48,7 +49,7 @@ fn validate_unique(list: &Field<'_>, member: &str, faults: &mut Faults) {
     for (item, value) in list.items().zip(list.list()) {
         let key = value.get(member).and_then(|key| key.as_str());
         let key = key.unwrap_or_default();
-        if !key.is_empty() && seen.contains(&key) {
+        if seen.contains(&key) {
             let shown = key.into();
             faults.push(item.with_value(&shown).duplicate());
         }

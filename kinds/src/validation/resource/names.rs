@@ -1,6 +1,9 @@
 //! Names of drivers, pools, attributes and requests.
 
+use std::borrow::Cow;
+
 use api::field::Field;
+use api::field_error::go_quote;
 use api::names;
 
 use crate::validation::Faults;
@@ -9,7 +12,10 @@ use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
 
 const MAX_DOMAIN: usize = 63;
 const MAX_IDENTIFIER: usize = 32;
+/// Stands for what is left out.
+const CUT: &str = "...";
 const MAX_POOL_NAME: usize = 253;
+const UUID_BYTES: usize = 36;
 
 /// The faults of the name of a driver.
 pub fn validate_driver(driver: &Field<'_>, faults: &mut Faults) {
@@ -29,6 +35,69 @@ pub fn validate_pool(pool: &Field<'_>, faults: &mut Faults) {
             faults.push(pool.invalid_value(part, message));
         }
     }
+}
+
+/// The faults of the number of a share of a device, if there is one: a UUID in small letters.
+pub fn validate_share(share: &Field<'_>, faults: &mut Faults) {
+    if !share.is_set() {
+        return;
+    }
+    if let Some(wrong) = uuid_fault(share.text()) {
+        faults.push(share.invalid(format!("error validating uid: {wrong}")));
+    } else if share.text().len() != UUID_BYTES || share.text() != share.text().to_lowercase() {
+        faults.push(share.invalid(
+            "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` \
+             with lowercase hexadecimal characters",
+        ));
+    }
+}
+
+/// What is wrong with a UUID in one of its forms: plain, without dashes, in braces, or behind
+/// `urn:uuid:`.
+fn uuid_fault(text: &str) -> Option<String> {
+    const URN: &str = "urn:uuid:";
+    let bytes = text.as_bytes();
+    let inner = match bytes.len() {
+        UUID_BYTES | 32 => bytes,
+        38 => match bytes {
+            [b'{', inner @ .., b'}'] => inner,
+            _ => return Some("invalid bracketed UUID format".to_owned()),
+        },
+        45 => {
+            let (prefix, inner) = bytes.split_at(URN.len());
+            if !prefix.eq_ignore_ascii_case(URN.as_bytes()) {
+                let shown = go_quote(&String::from_utf8_lossy(prefix));
+                return Some(format!("invalid urn prefix: {shown}"));
+            }
+            inner
+        }
+        length => return Some(format!("invalid UUID length: {length}")),
+    };
+    let has_dashes = inner.len() == UUID_BYTES;
+    let is_right = inner.iter().zip(0..).all(|(byte, index)| {
+        let is_dash = has_dashes && matches!(index, 8 | 13 | 18 | 23);
+        if is_dash {
+            *byte == b'-'
+        } else {
+            byte.is_ascii_hexdigit()
+        }
+    });
+    (!is_right).then(|| "invalid UUID format".to_owned())
+}
+
+/// The name of an attribute or a capacity, as the paths of faults have it: without its middle if
+/// it is longer than any may be.
+pub fn shown_name(name: &str) -> Cow<'_, str> {
+    const MOST: usize = MAX_DOMAIN + 1 + MAX_IDENTIFIER;
+    const KEPT: usize = MOST - CUT.len();
+    if name.len() <= MOST {
+        return name.into();
+    }
+    let bytes = name.as_bytes();
+    let (start, _) = bytes.split_at(KEPT - KEPT / 2);
+    let (_, end) = bytes.split_at(bytes.len() - KEPT / 2);
+    let [start, end] = [start, end].map(String::from_utf8_lossy);
+    format!("{start}{CUT}{end}").into()
 }
 
 /// The faults of the name of an attribute or a capacity: an identifier that may have a domain in

@@ -17,6 +17,7 @@ const MAX_DEVICES: usize = 128;
 /// The limit for slices with devices that have taints or take of counters.
 const MAX_COMPLEX_DEVICES: usize = 64;
 const MAX_COUNTER_SETS: usize = 8;
+const MAX_COUNTERS: usize = 32;
 const UNSET_OR_TRUE: &str = "must be either unset or set to true";
 
 /// The faults of a slice.
@@ -103,6 +104,9 @@ pub(super) fn validate_counter_set(set: &Field<'_>, member: &str, faults: &mut F
     let counters = set.member("counters");
     if counters.is_empty() {
         faults.push(counters.required(""));
+    }
+    if !validate_length(&counters, MAX_COUNTERS, faults) {
+        return;
     }
     for (name, _) in counters.entries() {
         for message in names::dns_label(name) {

@@ -7,7 +7,8 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::claims::validate_references;
-use super::names::{Requests, validate_driver, validate_pool};
+use super::devices::validate_conditions;
+use super::names::{Requests, validate_driver, validate_pool, validate_share};
 use super::{MAX_CONFIGS, validate_length, validate_opaque, validate_parameters, validate_unique};
 use crate::validation::addresses::parse_address;
 use crate::validation::formats::{report, require_text};
@@ -18,6 +19,8 @@ use crate::validation::{Faults, conditions};
 
 const MAX_CONSUMERS: usize = 256;
 const MAX_RESULTS: usize = 32;
+const MAX_CONDITIONS: usize = 8;
+const MAX_ADDRESSES: usize = 16;
 const MAX_INTERFACE_NAME: usize = 256;
 const MAX_HARDWARE_ADDRESS: usize = 128;
 const SOURCES: [&str; 2] = ["FromClaim", "FromClass"];
@@ -70,6 +73,8 @@ fn validate_allocation(allocation: &Field<'_>, known: &Requests<'_>, faults: &mu
             validate_pool(&result.member("pool"), faults);
             let device = result.member("device");
             report(&device, names::dns_label(device.text()), faults);
+            validate_conditions(&result, faults);
+            validate_share(&result.member("shareID"), faults);
         }
     }
     let configurations = devices.member("config");
@@ -116,13 +121,20 @@ fn validate_allocated_devices(status: &Field<'_>, faults: &mut Faults) {
     let allocated: Vec<Value> = results.list().iter().map(identity).collect();
     let devices = status.member("devices");
     for (device, value) in devices.items().zip(devices.list()) {
+        validate_driver(&device.member("driver"), faults);
+        validate_pool(&device.member("pool"), faults);
+        let name = device.member("device");
+        report(&name, names::dns_label(name.text()), faults);
+        validate_share(&device.member("shareID"), faults);
         let identity = identity(value);
         if !allocated.contains(&identity) {
             let mut fault = device.invalid("must be an allocated device in the claim");
             fault.value = identity_json(&identity);
             faults.push(fault);
         }
-        conditions::validate_conditions(&device.member("conditions"), faults);
+        let found = device.member("conditions");
+        validate_length(&found, MAX_CONDITIONS, faults);
+        conditions::validate_conditions(&found, faults);
         let data = device.member("data");
         if data.is_set() {
             validate_parameters(&data, faults);
@@ -153,6 +165,9 @@ fn validate_network(network: &Field<'_>, faults: &mut Faults) {
         }
     }
     let addresses = network.member("ips");
+    if !validate_length(&addresses, MAX_ADDRESSES, faults) {
+        return;
+    }
     for address in addresses.items() {
         validate_interface_address(&address, faults);
     }

@@ -62,7 +62,7 @@ pub fn validate_pod_resources(spec: &Field<'_>, faults: &mut Faults) {
         return;
     }
     let claims = resources.member("claims");
-    if !claims.is_empty() {
+    if claims.is_set() {
         faults.push(claims.forbidden("claims may not be set for Resources at pod-level"));
     }
     let names = claims_of(spec);
