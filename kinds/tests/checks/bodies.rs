@@ -54,15 +54,18 @@ fn fill_in(object: &mut Object, row: &ResourceDefinition) {
     }
 }
 
+/// The object with managedFields that stayed text as a tree, as of a body that is written otherwise.
+pub(super) fn whole(object: Object) -> Object {
+    match object.managed_fields() {
+        Some(_) => Object::of(object.into_document()),
+        None => object,
+    }
+}
+
 /// What is read, filled in and brought into its canonical form stays as it is when that is done
 /// again, and has the same faults.
 pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
-    // managedFields that stayed text are read as a tree, as of a body that is written otherwise.
-    let whole = match decoded.managed_fields() {
-        Some(_) => Object::of(decoded.clone().into_document()),
-        None => decoded.clone(),
-    };
-    let decoded = &whole;
+    let decoded = &whole(decoded.clone());
     let object = finished(decoded, row);
     assert_eq!(object, finished(&object, row), "{row:?} {decoded:?}");
     // What is printed reads as what was printed.
