@@ -1,6 +1,8 @@
 //! What is refused of requests for certificates. The structure of requests is read, and the
 //! outermost one of certificates; what names, keys and signatures say is left to the signers.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
@@ -174,9 +176,9 @@ fn validate_usages(usages: &Field<'_>, faults: &mut Faults) {
     for usage in usages.items() {
         super::formats::one_of(&usage, &USAGES, faults);
     }
-    for (usage, index) in usages.items().zip(0..) {
-        let mut before = usages.list().iter().take(index);
-        if before.any(|other| Some(other) == usage.value()) {
+    let mut seen = HashSet::new();
+    for (usage, value) in usages.items().zip(usages.list()) {
+        if !seen.insert(value) {
             faults.push(usage.duplicate());
         }
     }
@@ -228,7 +230,7 @@ fn validate_labels(
 }
 
 fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (condition, value) in conditions.items().zip(conditions.list()) {
         let kind = condition.member("type");
         require_text(&kind, faults);
@@ -253,10 +255,9 @@ fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             faults.push(kind.duplicate());
         }
-        seen.push(name);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is refused of classes of priorities and of runtimes.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 use api::object::Object;
@@ -88,9 +90,9 @@ pub fn validate_runtimeclass(object: &Object) -> Faults {
     validate_labels(&scheduling.member("nodeSelector"), &mut faults);
     let tolerations = scheduling.member("tolerations");
     validate_tolerations(&tolerations, &mut faults);
-    for (index, toleration) in tolerations.items().enumerate() {
-        let mut before = tolerations.list().iter().take(index);
-        if before.any(|other| is_same(&tolerations.with_value(other), &toleration)) {
+    let mut seen = HashSet::new();
+    for toleration in tolerations.items() {
+        if !seen.insert(of_scheduler(&toleration)) {
             let mut fault = toleration.duplicate();
             fault.value = internal::internal_json("core.v1.Toleration", toleration.value());
             faults.push(fault);
@@ -99,12 +101,9 @@ pub fn validate_runtimeclass(object: &Object) -> Faults {
     faults
 }
 
-/// Whether two tolerations are the same for the scheduler. It does not matter how long they hold.
-fn is_same(one: &Field<'_>, other: &Field<'_>) -> bool {
-    let names = ["key", "effect", "operator", "value"];
-    names
-        .iter()
-        .all(|name| one.member(name).text() == other.member(name).text())
+/// What tells a toleration from others for the scheduler. It does not matter how long it holds.
+fn of_scheduler(toleration: &Field<'_>) -> [String; 4] {
+    ["key", "effect", "operator", "value"].map(|name| toleration.member(name).text().to_owned())
 }
 
 /// The faults of a change to a class of runtimes: its handler stays.

@@ -1,5 +1,7 @@
 //! What is refused of the bindings of policies.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 use api::object::Object;
@@ -81,13 +83,12 @@ fn validate_actions(actions: &Field<'_>, faults: &mut Faults) {
     if actions.is_empty() {
         faults.push(actions.required("at least one validation action is required"));
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (action, value) in actions.items().zip(actions.list()) {
         texts::validate_one_of(&action, &ACTIONS, faults);
-        if seen.contains(&value) {
+        if !seen.insert(value) {
             faults.push(action.duplicate());
         }
-        seen.push(value);
     }
     let has = |name| seen.iter().any(|action| action.as_str() == Some(name));
     if has("Deny") && has("Warn") {

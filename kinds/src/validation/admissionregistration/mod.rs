@@ -22,6 +22,8 @@ pub use webhooks::{
     validate_validatingwebhookconfiguration_update,
 };
 
+use std::collections::HashSet;
+
 use api::cel::Environment;
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
@@ -49,11 +51,9 @@ fn validate_match_conditions(
             format!("must have at most {MAX_CONDITIONS} items"),
         ));
     }
-    let mut seen = Vec::new();
-    for condition in conditions.list() {
-        seen.push(condition.get("name").and_then(|name| name.as_str()));
-    }
-    for (index, condition) in conditions.items().enumerate() {
+    let mut seen = HashSet::new();
+    let values = conditions.list().iter();
+    for (index, (condition, value)) in conditions.items().zip(values).enumerate() {
         let expression = condition.member("expression");
         if expression.text().trim().is_empty() {
             faults.push(expression.required(""));
@@ -62,8 +62,7 @@ fn validate_match_conditions(
         }
         let name = condition.member("name");
         texts::require_valid(&name, names::qualified_name, faults);
-        let mut before = seen.iter().take(index).flatten();
-        if !name.text().is_empty() && before.any(|other| *other == name.text()) {
+        if !name.text().is_empty() && !seen.insert(value.get("name")) {
             faults.push(name.duplicate());
         }
     }

@@ -1,5 +1,7 @@
 //! What is refused of policies.
 
+use std::collections::HashSet;
+
 use api::cel::{Type, is_reserved};
 use api::field::Field;
 use api::field_error::FieldError;
@@ -229,7 +231,7 @@ fn validate_annotations(
             format!("must not have more than {MAX_ANNOTATIONS} auditAnnotations"),
         ));
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (annotation, value) in annotations.items().zip(annotations.list()) {
         let key = annotation.member("key");
         let shown = format!("{policy_name}/{}", key.text());
@@ -248,10 +250,9 @@ fn validate_annotations(
             validate_expression(&expression, &policy.expressions, wanted, fits, faults);
         }
         let name = value.get("key");
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             faults.push(key.duplicate());
         }
-        seen.push(name);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is refused of the rules that say which requests are matched.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::field_error::FieldError;
 use api::names;
@@ -45,13 +47,12 @@ pub fn validate_mutated_operations(rules: &Field<'_>, faults: &mut Faults) {
 }
 
 fn validate_names(resource_names: &Field<'_>, faults: &mut Faults) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (name, value) in resource_names.items().zip(resource_names.list()) {
         formats::report(&name, names::path_segment(name.text()), faults);
-        if seen.contains(&value) {
+        if !seen.insert(value) {
             faults.push(name.duplicate());
         }
-        seen.push(value);
     }
 }
 

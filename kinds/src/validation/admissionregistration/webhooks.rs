@@ -1,5 +1,7 @@
 //! What is refused of webhooks.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 use api::object::Object;
@@ -39,7 +41,7 @@ pub fn validate_mutatingwebhookconfiguration_update(object: &Object, _stored: &O
 fn validate_webhooks(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let hooks = Field::of(object, "webhooks");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (hook, value) in hooks.items().zip(hooks.list()) {
         validate_webhook(&hook, &mut faults);
         let versions = hook.member("admissionReviewVersions");
@@ -48,10 +50,9 @@ fn validate_webhooks(object: &Object) -> Faults {
         let name = value.get("name").and_then(|name| name.as_str());
         let name = name.unwrap_or_default();
         if !name.is_empty() {
-            if seen.contains(&name) {
+            if !seen.insert(name) {
                 faults.push(hook.member("name").duplicate());
             }
-            seen.push(name);
         }
     }
     faults
@@ -108,14 +109,13 @@ pub fn validate_review_versions(versions: &Field<'_>, missing: &str, faults: &mu
         faults.push(versions.required(missing));
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let mut is_recognized = false;
     for (version, value) in versions.items().zip(versions.list()) {
-        if seen.contains(&value) {
+        if !seen.insert(value) {
             faults.push(version.invalid("duplicate version"));
             continue;
         }
-        seen.push(value);
         formats::report(&version, dns1035_label(version.text()), faults);
         is_recognized |= REVIEW_VERSIONS.contains(&version.text());
     }

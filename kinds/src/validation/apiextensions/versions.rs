@@ -1,6 +1,8 @@
 //! What is refused of the versions of a custom resource. What all versions have in common is
 //! reported at the spec, as in an older form of definitions.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::field_error::FieldError;
 use serde_json::{Map, Value};
@@ -89,7 +91,7 @@ pub fn validate_versions(
     {
         faults.push(preserves.invalid("must be false in order to use defaults in the schema"));
     }
-    let mut seen = Vec::new();
+    let (mut seen, mut first) = (HashSet::new(), None);
     let (mut is_unique, mut stored) = (true, 0);
     for (version, value) in versions.items().zip(versions.list()) {
         validate_warning(&version, faults);
@@ -116,8 +118,8 @@ pub fn validate_versions(
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        is_unique &= !seen.contains(&name);
-        seen.push(name);
+        is_unique &= seen.insert(name);
+        first.get_or_insert(name);
         let field = version.member("name");
         report(&field, dns1035_label(name), faults);
     }
@@ -132,10 +134,10 @@ pub fn validate_versions(
         let detail = "must have exactly one version marked as storage version";
         faults.push(versions_fault(&versions, shared, detail));
     }
-    if let Some(first) = seen.first().filter(|name| !name.is_empty()) {
+    if let Some(first) = first.filter(|name| !name.is_empty()) {
         let place = spec.member("version");
         for message in dns1035_label(first) {
-            faults.push(place.invalid_value(*first, message));
+            faults.push(place.invalid_value(first, message));
         }
     }
 }
@@ -329,13 +331,14 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, faults: &mut Faults
         }
     }
     let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
-    let mut unseen: Vec<&Value> = stored.list().iter().collect();
+    let stored_names = stored.list().iter().filter_map(Value::as_str);
+    let mut unseen: HashSet<&str> = stored_names.collect();
     for version in versions.list() {
         let name = name(version);
-        if is_stored(&version) && !unseen.iter().any(|known| **known == name.as_str()) {
+        if is_stored(&version) && !unseen.contains(name.as_str()) {
             faults.push(stored.invalid(format!("must have the storage version {name}")));
         }
         // One that comes twice is known once.
-        unseen.retain(|known| **known != name.as_str());
+        unseen.remove(name.as_str());
     }
 }

@@ -3,6 +3,8 @@
 mod levels;
 mod rules;
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 use api::object::Object;
@@ -119,7 +121,7 @@ fn mandatory_spec(name: &str) -> Option<Value> {
 /// The faults of the conditions in a status: each has a type of its own.
 fn validate_conditions(object: &Object, faults: &mut Faults) {
     let status = Field::of(object, "status");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let conditions = status.member("conditions");
     for (condition, value) in conditions.items().zip(conditions.list()) {
         let kind = condition.member("type");
@@ -127,10 +129,9 @@ fn validate_conditions(object: &Object, faults: &mut Faults) {
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             faults.push(kind.with_value(&name.into()).duplicate());
         }
-        seen.push(name);
         if name.is_empty() {
             faults.push(kind.required(""));
         }

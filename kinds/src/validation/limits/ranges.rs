@@ -1,5 +1,7 @@
 //! What is refused of ranges of limits.
 
+use std::collections::HashSet;
+
 use std::collections::BTreeSet;
 
 use api::field::Field;
@@ -20,7 +22,7 @@ pub fn validate_limitrange(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
     let limits = spec.member("limits");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (item, value) in limits.items().zip(limits.list()) {
         let kind = item.member("type");
         validate_type(&kind, &mut faults);
@@ -28,10 +30,9 @@ pub fn validate_limitrange(object: &Object) -> Faults {
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             faults.push(kind.duplicate());
         }
-        seen.push(name);
         validate_item(&item, &mut faults);
     }
     faults

@@ -1,5 +1,7 @@
 //! What is refused of the devices of a slice.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 use serde_json::Value;
@@ -160,13 +162,18 @@ pub(super) fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
             }
         }
     }
-    for (condition, index) in good.items().zip(0..) {
-        validate_first(&condition, &good, index, faults);
+    let mut conditions = HashSet::new();
+    for (condition, value) in good.items().zip(good.list()) {
+        if !conditions.insert(value) {
+            faults.push(condition.duplicate());
+        }
     }
-    for (condition, index) in bad.items().zip(0..) {
-        validate_first(&condition, &bad, index, faults);
-        let mut others = good.list().iter();
-        if others.any(|other| Some(other) == condition.value()) {
+    let mut seen = HashSet::new();
+    for (condition, value) in bad.items().zip(bad.list()) {
+        if !seen.insert(value) {
+            faults.push(condition.duplicate());
+        }
+        if conditions.contains(value) {
             let detail = "bindingFailureConditions must not overlap with bindingConditions";
             faults.push(condition.invalid(detail));
         }
@@ -184,12 +191,4 @@ pub(super) fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
     };
     let shown = missing.value().cloned().unwrap_or_default();
     faults.push(missing.invalid_value(shown, detail));
-}
-
-/// The fault of an item of a list that is there before this index.
-fn validate_first(item: &Field<'_>, list: &Field<'_>, index: usize, faults: &mut Faults) {
-    let mut before = list.list().iter().take(index);
-    if before.any(|other| Some(other) == item.value()) {
-        faults.push(item.duplicate());
-    }
 }

@@ -16,6 +16,8 @@ pub use classes::{validate_deviceclass, validate_deviceclass_update};
 pub use slices::{validate_resourceslice, validate_resourceslice_update};
 pub use statuses::{identity as identity_of_device, validate_resourceclaim_status_update};
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
@@ -45,15 +47,14 @@ fn validate_length(list: &Field<'_>, most: usize, faults: &mut Faults) -> bool {
 
 /// The faults of items of a list that must differ in this member. They are reported at the item.
 fn validate_unique(list: &Field<'_>, member: &str, faults: &mut Faults) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (item, value) in list.items().zip(list.list()) {
         let key = value.get(member).and_then(|key| key.as_str());
         let key = key.unwrap_or_default();
-        if seen.contains(&key) {
+        if !seen.insert(key) {
             let shown = key.into();
             faults.push(item.with_value(&shown).duplicate());
         }
-        seen.push(key);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is refused of the statuses of claims of devices.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
@@ -141,7 +143,7 @@ fn validate_allocated_devices(status: &Field<'_>, faults: &mut Faults) {
         }
         validate_network(&device.member("networkData"), faults);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (device, value) in devices.items().zip(devices.list()) {
         let identity = identity(value);
         if seen.contains(&identity) {
@@ -149,7 +151,7 @@ fn validate_allocated_devices(status: &Field<'_>, faults: &mut Faults) {
             fault.value = identity_json(&identity);
             faults.push(fault);
         }
-        seen.push(identity);
+        seen.insert(identity);
     }
 }
 

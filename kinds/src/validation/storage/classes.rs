@@ -1,5 +1,7 @@
 //! What is refused of classes of storage and of attributes of volumes.
 
+use std::collections::HashSet;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use api::field::Field;
@@ -139,10 +141,10 @@ fn validate_requirement(requirement: &Field<'_>, faults: &mut Faults) {
     if values.is_empty() {
         faults.push(values.required(""));
     }
-    for (value, index) in values.items().zip(0..) {
-        let mut before = values.list().iter().take(index);
-        if before.any(|other| Some(other) == value.value()) {
-            faults.push(value.duplicate());
+    let mut seen = HashSet::new();
+    for (place, value) in values.items().zip(values.list()) {
+        if !seen.insert(value) {
+            faults.push(place.duplicate());
         }
     }
     let key = requirement.member("key");

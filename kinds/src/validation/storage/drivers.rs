@@ -1,5 +1,7 @@
 //! What is refused of drivers, of what they have on nodes, and of their capacity.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 use api::object::Object;
@@ -75,15 +77,14 @@ pub fn validate_csidriver_update(object: &Object, stored: &Object) -> Faults {
 }
 
 fn validate_token_requests(requests: &Field<'_>, faults: &mut Faults) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (request, value) in requests.items().zip(requests.list()) {
         let audience = value.get("audience").and_then(Value::as_str);
         let audience = audience.unwrap_or_default();
-        if seen.contains(&audience) {
+        if !seen.insert(audience) {
             faults.push(request.member("audience").duplicate());
             continue;
         }
-        seen.push(audience);
         let seconds = request.member("expirationSeconds");
         let Some(number) = seconds.int() else {
             continue;
@@ -103,7 +104,7 @@ pub fn validate_csinode(object: &Object) -> Faults {
     let mut faults = Faults::new();
     let spec = Field::of(object, "spec");
     let drivers = spec.member("drivers");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for (driver, value) in drivers.items().zip(drivers.list()) {
         validate_csi_driver_name(&driver.member("name"), &mut faults);
         let id = driver.member("nodeID");
@@ -119,10 +120,9 @@ pub fn validate_csinode(object: &Object) -> Faults {
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        if seen.contains(&name) {
+        if !seen.insert(name) {
             faults.push(driver.member("name").duplicate());
         }
-        seen.push(name);
         validate_topology_keys(&driver, &mut faults);
     }
     faults
@@ -131,10 +131,11 @@ pub fn validate_csinode(object: &Object) -> Faults {
 /// The faults of the keys of a driver's topology. They are reported at the driver.
 fn validate_topology_keys(driver: &Field<'_>, faults: &mut Faults) {
     let keys = driver.member("topologyKeys");
-    for (index, key) in keys.list().iter().enumerate() {
+    let mut seen = HashSet::new();
+    for key in keys.list() {
         let place = driver.with_value(key);
         require_text(&place, faults);
-        if keys.list().iter().take(index).any(|other| other == key) {
+        if !seen.insert(key) {
             faults.push(place.duplicate());
         }
         report(&place, names::qualified_name(place.text()), faults);

@@ -1,6 +1,6 @@
 //! What is refused of the volumes and block devices in containers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
 use serde_json::Value;
@@ -22,6 +22,7 @@ pub(super) fn validate_volume_mounts(
     let devices = container.member("volumeDevices");
     let context = container.member("securityContext");
     let is_privileged = context.member("privileged").is_true();
+    let taken = Taken::of(&devices, "devicePath");
     let mut paths = HashSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.member("name"), mount.member("mountPath"));
@@ -33,11 +34,11 @@ pub(super) fn validate_volume_mounts(
         if !paths.insert(path.text().to_owned()) {
             faults.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
         }
-        if has(&devices, "name", name.text()) {
+        if taken.names.contains(name.text()) {
             let detail = "must not already exist in volumeDevices";
             faults.push(name.invalid_value(name.text(), detail));
         }
-        if has_path(&devices, "devicePath", path.text()) {
+        if taken.paths.contains(path.text()) {
             let detail = "must not already exist as a path in volumeDevices";
             faults.push(path.invalid_value(path.text(), detail));
         }
@@ -47,20 +48,28 @@ pub(super) fn validate_volume_mounts(
     }
 }
 
-/// Whether an item of a list has this text.
-fn has(list: &Field<'_>, member: &str, text: &str) -> bool {
-    list.items().any(|item| item.member(member).text() == text)
+/// The names and the paths in a list of mounts or devices.
+struct Taken<'v> {
+    names: HashSet<&'v str>,
+    paths: HashSet<&'v str>,
 }
 
-/// Whether an item of a list has this path. Of items with the same name, only the last one counts.
-fn has_path(list: &Field<'_>, member: &str, path: &str) -> bool {
-    let items = list.list();
-    let is_at = |(index, item): (usize, &Value)| {
-        let mut later = items.iter().skip(index + 1);
-        item.get(member).and_then(Value::as_str).unwrap_or_default() == path
-            && !later.any(|later| later.get("name") == item.get("name"))
-    };
-    items.iter().enumerate().any(is_at)
+impl<'v> Taken<'v> {
+    /// Of items with the same name, only the path of the last one counts.
+    fn of(list: &Field<'v>, path: &str) -> Taken<'v> {
+        let text = |item: &'v Value, member: &str| {
+            let text = item.get(member).and_then(Value::as_str);
+            text.unwrap_or_default()
+        };
+        let items = list.list().iter();
+        let paths: HashMap<&str, &str> = items
+            .map(|item| (text(item, "name"), text(item, path)))
+            .collect();
+        Taken {
+            names: paths.keys().copied().collect(),
+            paths: paths.into_values().collect(),
+        }
+    }
 }
 
 /// A member of an item that is reported as one of the list.
@@ -135,6 +144,7 @@ pub(super) fn validate_volume_devices(
 ) {
     let mounts = container.member("volumeMounts");
     let devices = container.member("volumeDevices");
+    let taken = Taken::of(&mounts, "mountPath");
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
     for device in devices.items() {
         let (name, path) = (device.member("name"), device.member("devicePath"));
@@ -163,11 +173,11 @@ pub(super) fn validate_volume_devices(
         } else {
             paths.insert(path.text().to_owned());
         }
-        if has(&mounts, "name", name.text()) {
+        if taken.names.contains(name.text()) {
             let detail = "must not already exist in volumeMounts";
             faults.push(name.invalid_value(name.text(), detail));
         }
-        if has_path(&mounts, "mountPath", path.text()) {
+        if taken.paths.contains(path.text()) {
             let detail = "must not already exist as a path in volumeMounts";
             faults.push(path.invalid_value(path.text(), detail));
         }

@@ -1,6 +1,6 @@
 //! What is refused of the resources of containers and of whole pods.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use api::field::Field;
 use api::names;
@@ -311,7 +311,7 @@ fn is_counted(name: &str) -> bool {
 
 /// The faults of what a container takes of the pod's claims.
 fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, faults: &mut Faults) {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     for claim in claims.items() {
         let shown = claim.member("name").text();
         if shown.is_empty() {
@@ -339,7 +339,7 @@ fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, faults: &mut Fau
 fn note_claim(
     claim: &Field<'_>,
     place: &Field<'_>,
-    seen: &mut HashSet<String>,
+    seen: &mut BTreeSet<String>,
     faults: &mut Faults,
 ) {
     let name = place.text();
@@ -351,7 +351,8 @@ fn note_claim(
     let mut key = name.to_owned();
     if request.text().is_empty() {
         key.push('/');
-        let requests = seen.iter().filter(|other| other.starts_with(&key)).count();
+        let of_name = seen.range(key.clone()..);
+        let requests = of_name.take_while(|other| other.starts_with(&key)).count();
         faults.extend((0..requests).map(|_| place.duplicate()));
         key.pop();
     } else {
