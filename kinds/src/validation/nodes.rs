@@ -191,7 +191,8 @@ fn validate_resources(object: &Object, faults: &mut Faults) {
     }
 }
 
-/// A kubelet that has no swap reports none. So the status may say so, and only a whole Node may not.
+/// A kubelet that has no swap reports none. So the status may say so, and only a whole Node may
+/// not.
 fn validate_swap(object: &Object, faults: &mut Faults) {
     let capacity = object.at(&["status", "nodeInfo", "swap", "capacity"]);
     // Kubernetes reports it below the metadata.

@@ -54,7 +54,8 @@ fn fill_in(object: &mut Object, row: &ResourceDefinition) {
     }
 }
 
-/// The object with managedFields that stayed text as a tree, as of a body that is written otherwise.
+/// The object with managedFields that stayed text as a tree, as of a body that is written
+/// otherwise.
 pub(super) fn whole(object: Object) -> Object {
     match object.managed_fields() {
         Some(_) => Object::of(object.into_document()),

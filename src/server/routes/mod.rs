@@ -240,8 +240,8 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
     })
 }
 
-/// Whether a path is about one object. A name before a subresource may be missing, which its storage
-/// refuses.
+/// Whether a path is about one object. A name before a subresource may be missing, which its
+/// storage refuses.
 fn is_of_one(info: &RequestInfo) -> bool {
     info.is_named || !info.subresource.is_empty()
 }

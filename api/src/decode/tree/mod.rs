@@ -1,5 +1,6 @@
 //! A document as a tree, read from any serde format, with limits and a record of duplicate members.
 
+mod documents;
 mod managed_fields;
 mod schema_or;
 mod size;
@@ -8,21 +9,21 @@ mod yaml_key;
 
 use std::fmt;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
+pub(super) use self::documents::TypedSeed;
+pub use self::documents::{Document, Part, TypedDocument, YamlDocument};
 pub(super) use self::schema_or::read_schema_or;
 pub use self::size::{is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
 use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
-use crate::schema::{Schema, Shape, Struct, StructId, Type, is_zero};
+use crate::schema::{Schema, Shape, Struct, Type, is_zero};
 
 /// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
 /// the difference leaves room for the lists and watch events around an object.
@@ -48,54 +49,6 @@ const BYTES_OF_TEXT: usize = 16;
 const BYTES_OF_NODE: usize = 640;
 const BYTES_OF_MEMBER: usize = BYTES_OF_NODE / 6;
 
-/// A whole document, whose tree uses at most `TREE_BYTES`, read without a type.
-pub struct Document<const TREE_BYTES: usize> {
-    /// Its tree.
-    pub value: Value,
-    /// Members that were given more than once, each listed once.
-    pub duplicates: Vec<FieldFault>,
-}
-
-impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading::new(TREE_BYTES, Numbers::AsWritten);
-        let value = reading.read(Guide::Any, deserializer)?;
-        Ok(Document {
-            value,
-            duplicates: reading.faults.into_vec(),
-        })
-    }
-}
-
-/// A [`Document`] that is put into another one, whose numbers stay as they are written.
-pub struct Part<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
-
-impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Part<TREE_BYTES> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading::new(TREE_BYTES, Numbers::Kept);
-        let value = reading.read(Guide::Any, deserializer)?;
-        Ok(Part(Document {
-            value,
-            duplicates: reading.faults.into_vec(),
-        }))
-    }
-}
-
-/// A [`Document`] in YAML, which tells the lines of duplicate members.
-pub struct YamlDocument<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
-
-impl<'de, const TREE_BYTES: usize> Deserialize<'de> for YamlDocument<TREE_BYTES> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading::new(TREE_BYTES, Numbers::AsWritten);
-        reading.has_lines = true;
-        let value = reading.read(Guide::Any, deserializer)?;
-        Ok(YamlDocument(Document {
-            value,
-            duplicates: reading.faults.into_vec(),
-        }))
-    }
-}
-
 /// How a document writes numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
@@ -105,66 +58,6 @@ pub enum Numbers {
     ByValue,
     /// As JSON that is put into other JSON: `1.0` stays what it is.
     Kept,
-}
-
-/// What was read of a document by its type.
-pub struct TypedDocument {
-    /// Its tree, with nothing in it that is not of the type.
-    pub value: Value,
-    /// Unknown and duplicate members, in the order of the document.
-    pub faults: Vec<FieldFault>,
-    /// The refusal of the first value of a wrong type, in the words of Kubernetes' decoder.
-    pub refusal: Option<String>,
-    /// The text of the managedFields, which are not in the tree then.
-    pub managed_fields: Option<String>,
-}
-
-/// Reads a document by the type of its object.
-pub struct TypedSeed {
-    /// The type. Without one anything is read.
-    pub of: Option<(&'static Schema, StructId)>,
-    /// How the document writes numbers.
-    pub numbers: Numbers,
-    /// Whether managedFields as the server writes them stay text. Only a reader of JSON can do that.
-    pub keeps_managed_fields: bool,
-}
-
-impl TypedSeed {
-    /// For a document that was read as a tree before.
-    pub fn of_tree(of: Option<(&'static Schema, StructId)>, numbers: Numbers) -> TypedSeed {
-        TypedSeed {
-            of,
-            numbers,
-            keeps_managed_fields: false,
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for TypedSeed {
-    type Value = TypedDocument;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
-        let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
-        reading.keeps_managed_fields = self.keeps_managed_fields;
-        let found = self
-            .of
-            .and_then(|(schema, id)| Some((schema, schema.get(id)?)));
-        let guide = match found {
-            Some((schema, of)) => {
-                reading.merges = !of.is_open;
-                Guide::Object(schema, of)
-            }
-            // A test finds the type of each resource.
-            None => Guide::Any,
-        };
-        let value = reading.read(guide, deserializer)?;
-        Ok(TypedDocument {
-            value,
-            faults: reading.faults.into_vec(),
-            refusal: reading.decoder_error.or(reading.type_error),
-            managed_fields: reading.managed_fields,
-        })
-    }
 }
 
 /// The words for a name that a map in YAML has already.
