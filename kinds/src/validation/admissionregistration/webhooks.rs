@@ -49,10 +49,8 @@ fn validate_webhooks(object: &Object) -> Faults {
         validate_review_versions(&versions, missing, &mut faults);
         let name = value.get("name").and_then(|name| name.as_str());
         let name = name.unwrap_or_default();
-        if !name.is_empty() {
-            if !seen.insert(name) {
-                faults.push(hook.member("name").duplicate());
-            }
+        if !name.is_empty() && !seen.insert(name) {
+            faults.push(hook.member("name").duplicate());
         }
     }
     faults
