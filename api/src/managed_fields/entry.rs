@@ -107,6 +107,40 @@ pub struct Entry {
     fields: Option<FieldSet>,
 }
 
+/// The members of an entry but for its fields. Those that are empty are not written.
+pub(crate) struct EntryTexts<'t> {
+    pub api_version: &'t str,
+    pub manager: &'t str,
+    pub operation: &'t str,
+    pub subresource: &'t str,
+    pub time: &'t str,
+}
+
+impl EntryTexts<'_> {
+    /// Writes the entry as JSON with sorted members. `fields` writes its FieldsV1.
+    pub(crate) fn write(&self, text: &mut String, fields: impl FnOnce(&mut String)) {
+        let member = |text: &mut String, name: &str, value: &str| {
+            if !value.is_empty() {
+                let mut printed = Vec::with_capacity(value.len() + 2);
+                write_text(&mut printed, value);
+                let parts = ["\"", name, "\":", &String::from_utf8_lossy(&printed), ","];
+                parts.into_iter().for_each(|part| text.push_str(part));
+            }
+        };
+        text.push('{');
+        member(text, "apiVersion", self.api_version);
+        text.push_str("\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+        fields(text);
+        text.push(',');
+        member(text, "manager", self.manager);
+        member(text, "operation", self.operation);
+        member(text, "subresource", self.subresource);
+        member(text, "time", self.time);
+        text.pop();
+        text.push('}');
+    }
+}
+
 /// Why a list of entries can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -289,29 +323,18 @@ impl Entry {
 
     /// Writes the entry as a client gets it.
     fn write(&self, text: &mut String) {
-        let member = |text: &mut String, name: &str, value: &str| {
-            if !value.is_empty() {
-                let mut printed = Vec::with_capacity(value.len() + 2);
-                write_text(&mut printed, value);
-                let parts = ["\"", name, "\":", &String::from_utf8_lossy(&printed), ","];
-                parts.into_iter().for_each(|part| text.push_str(part));
-            }
+        let texts = EntryTexts {
+            api_version: &self.api_version,
+            manager: &self.manager,
+            operation: self.operation.name(),
+            subresource: &self.subresource,
+            time: &self.time,
         };
-        text.push('{');
-        member(text, "apiVersion", &self.api_version);
-        text.push_str("\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
-        match (&self.text, &self.fields) {
+        texts.write(text, |text| match (&self.text, &self.fields) {
             (Some(stored), _) => text.push_str(stored),
             (None, Some(fields)) => fields.write_fields_v1(text),
             (None, None) => text.push_str("{}"),
-        }
-        text.push(',');
-        member(text, "manager", &self.manager);
-        member(text, "operation", self.operation.name());
-        member(text, "subresource", &self.subresource);
-        member(text, "time", &self.time);
-        text.pop();
-        text.push('}');
+        });
     }
 
     /// The order of entries in a list (API-184). Times have whole seconds, all in UTC, so their

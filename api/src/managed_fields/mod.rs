@@ -16,6 +16,7 @@ mod times;
 mod updater;
 
 pub use apply::Application;
+pub(crate) use entry::EntryTexts;
 pub use entry::adopt;
 pub use faults::errors;
 pub use field_manager::FieldManager;

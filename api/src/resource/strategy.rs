@@ -24,7 +24,7 @@ pub struct CreateStrategy {
     /// Says in the new object who asks for it.
     pub requester: Option<fn(&mut Object, &UserInfo)>,
     /// Fills in what its writer owns of it, although it is made later.
-    pub told: Option<fn(&mut Object)>,
+    pub fill_in_owned: Option<fn(&mut Object)>,
     /// Fills in and normalizes the new object.
     pub prepare: Option<fn(&mut Object)>,
     /// The faults in the object, apart from its metadata.

@@ -182,15 +182,8 @@ pub fn validate_trimmed_condition(
     environment: &Environment,
     faults: &mut Faults,
 ) {
-    let text = expression.text().trim();
-    let why = match compile(text, environment) {
-        Err(why) => format!("compilation failed: {why}"),
-        Ok(compiled) if compiled.result != Type::Bool => {
-            format!("must evaluate to bool but got {}", compiled.result)
-        }
-        Ok(_) => return,
-    };
-    faults.push(expression.invalid_value(text, why));
+    let trimmed = expression.text().trim().into();
+    validate_condition(&expression.with_value(&trimmed), environment, faults);
 }
 
 /// The faults of an expression that selects devices.

@@ -91,12 +91,12 @@ impl RegistryStore {
         let own = self.definition();
         let functions = matches!(own.conversion, ConversionStrategy::Functions { .. });
         let is_converted = functions && !self.is_hub();
-        let told = own.create.told.filter(|_| live.is_none());
-        if !is_converted && told.is_none() {
+        let fill_in_owned = own.create.fill_in_owned.filter(|_| live.is_none());
+        if !is_converted && fill_in_owned.is_none() {
             return manager.update(live, object, name);
         }
         let mut shown = object.clone();
-        if let Some(fill_in) = told {
+        if let Some(fill_in) = fill_in_owned {
             fill_in(&mut shown);
         }
         if is_converted {

@@ -13,6 +13,7 @@ use crate::api::options::{DeleteOptions, ListOptions};
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::registry::NamespacedName;
+use crate::registry::keys::KeyError;
 use crate::registry::rest::Lister;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
@@ -49,7 +50,7 @@ pub(super) async fn delete_collection(
     let is_everywhere = definition.is_namespaced() && pages.namespace.is_none_or(str::is_empty);
     let delete = async |items: &[Arc<CachedObject>]| match is_everywhere && !items.is_empty() {
         true => Err(Box::new(Status::bad_request(
-            "Namespace parameter required.",
+            KeyError::NoNamespace.to_string(),
         ))),
         false => delete_items(scope, target, items, &deletion).await,
     };

@@ -15,9 +15,14 @@ pub struct Document<const TREE_BYTES: usize> {
     pub duplicates: Vec<FieldFault>,
 }
 
-impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading::new(TREE_BYTES, Numbers::AsWritten);
+impl<const TREE_BYTES: usize> Document<TREE_BYTES> {
+    fn read<'de, D: Deserializer<'de>>(
+        deserializer: D,
+        numbers: Numbers,
+        has_lines: bool,
+    ) -> Result<Self, D::Error> {
+        let mut reading = Reading::new(TREE_BYTES, numbers);
+        reading.has_lines = has_lines;
         let value = reading.read(Guide::Any, deserializer)?;
         Ok(Document {
             value,
@@ -26,17 +31,18 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
     }
 }
 
+impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Document::read(deserializer, Numbers::AsWritten, false)
+    }
+}
+
 /// A [`Document`] that is put into another one, whose numbers stay as they are written.
 pub struct Part<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
 
 impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Part<TREE_BYTES> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading::new(TREE_BYTES, Numbers::Kept);
-        let value = reading.read(Guide::Any, deserializer)?;
-        Ok(Part(Document {
-            value,
-            duplicates: reading.faults.into_vec(),
-        }))
+        Document::read(deserializer, Numbers::Kept, false).map(Part)
     }
 }
 
@@ -45,13 +51,7 @@ pub struct YamlDocument<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
 
 impl<'de, const TREE_BYTES: usize> Deserialize<'de> for YamlDocument<TREE_BYTES> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut reading = Reading::new(TREE_BYTES, Numbers::AsWritten);
-        reading.has_lines = true;
-        let value = reading.read(Guide::Any, deserializer)?;
-        Ok(YamlDocument(Document {
-            value,
-            duplicates: reading.faults.into_vec(),
-        }))
+        Document::read(deserializer, Numbers::AsWritten, true).map(YamlDocument)
     }
 }
 

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use super::super::go_time::Decimals;
 use super::super::scalar;
 use super::typed::GoPath;
-use crate::go_json::{compacted, write_text};
+use crate::go_json::compacted;
+use crate::managed_fields::EntryTexts;
 
 /// An entry of which nothing is missing or unknown. Texts in it have no escapes.
 #[derive(Deserialize)]
@@ -39,28 +40,19 @@ impl Entry<'_> {
             && self.time.is_none_or(is_time)
     }
 
-    /// Writes the entry as JSON with sorted members, as a tree of it is printed. The fields keep
-    /// their order.
-    fn write(&self, out: &mut Vec<u8>) {
-        let member = |out: &mut Vec<u8>, name: &str, value: &str| {
-            out.extend_from_slice(name.as_bytes());
-            write_text(out, value);
+    /// Writes the entry as a tree of it is printed. The fields keep their order.
+    fn write(&self, text: &mut String) {
+        let texts = EntryTexts {
+            api_version: self.api_version,
+            manager: self.manager,
+            operation: self.operation,
+            subresource: self.subresource.unwrap_or_default(),
+            time: self.time.unwrap_or_default(),
         };
-        member(out, "{\"apiVersion\":", self.api_version);
-        member(out, ",\"fieldsType\":", self.fields_type);
-        out.extend_from_slice(b",\"fieldsV1\":");
-        out.extend_from_slice(&compacted(self.fields.get()));
-        member(out, ",\"manager\":", self.manager);
-        member(out, ",\"operation\":", self.operation);
-        for (name, value) in [
-            (",\"subresource\":", self.subresource),
-            (",\"time\":", self.time),
-        ] {
-            if let Some(value) = value {
-                member(out, name, value);
-            }
-        }
-        out.push(b'}');
+        let fields = compacted(self.fields.get());
+        texts.write(text, |text| {
+            text.push_str(&String::from_utf8_lossy(&fields))
+        });
     }
 }
 
@@ -78,13 +70,13 @@ pub(super) fn text(list: &str) -> Option<String> {
     if entries.is_empty() || !entries.iter().all(Entry::is_whole) {
         return None;
     }
-    let mut out = Vec::with_capacity(list.len());
+    let mut text = String::with_capacity(list.len());
     for (place, entry) in entries.iter().enumerate() {
-        out.push(if place == 0 { b'[' } else { b',' });
-        entry.write(&mut out);
+        text.push(if place == 0 { '[' } else { ',' });
+        entry.write(&mut text);
     }
-    out.push(b']');
-    String::from_utf8(out).ok()
+    text.push(']');
+    Some(text)
 }
 
 #[cfg(test)]

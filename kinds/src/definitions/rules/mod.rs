@@ -17,7 +17,7 @@ struct Rules {
     defaults: Option<fn(&mut Object)>,
     empty: Option<fn(&mut Object)>,
     disabled: Option<DropFunction>,
-    told: Option<fn(&mut Object)>,
+    fill_in_owned: Option<fn(&mut Object)>,
     prepare_create: Option<fn(&mut Object)>,
     prepare_update: Option<fn(&mut Object, &Object)>,
     create: Option<Check>,
@@ -35,7 +35,7 @@ pub(super) fn applied(mut row: ResourceDefinition) -> ResourceDefinition {
     row.defaults = row.defaults.or(rules.defaults);
     row.empty = row.empty.or(rules.empty);
     row.disabled = rules.disabled;
-    row.create.told = rules.told;
+    row.create.fill_in_owned = rules.fill_in_owned;
     row.create.prepare = row.create.prepare.or(rules.prepare_create);
     row.create.validate = row.create.validate.or(rules.create);
     row.update.prepare = row.update.prepare.or(rules.prepare_update);
@@ -68,7 +68,7 @@ const NONE: Rules = Rules {
     defaults: None,
     empty: None,
     disabled: None,
-    told: None,
+    fill_in_owned: None,
     prepare_create: None,
     prepare_update: None,
     create: None,

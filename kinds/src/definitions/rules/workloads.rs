@@ -120,7 +120,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             create: Some(validation::batch::validate_job),
             update: Some(validation::batch::validate_job_update),
             status: Some(validation::batch::validate_job_status_update),
-            told: Some(defaults::batch::label_as_template),
+            fill_in_owned: Some(defaults::batch::label_as_template),
             prepare_create: Some(defaults::batch::prepare_job_create),
             ratchets: validation::ratcheting::PODS,
             warnings: Some(warnings::templates::of_job),

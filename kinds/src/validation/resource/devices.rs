@@ -7,7 +7,7 @@ use api::names;
 use serde_json::Value;
 
 use super::names::{shown_name, validate_qualified};
-use super::policies::validate_policy;
+use super::request_policy::validate_policy;
 use super::slices::{names_text, validate_counter_set, validate_node_choice};
 use super::{validate_length, validate_unique};
 use crate::validation::Faults;

@@ -4,7 +4,7 @@ mod claims;
 mod classes;
 mod devices;
 mod names;
-mod policies;
+mod request_policy;
 mod slices;
 mod statuses;
 
