@@ -3,12 +3,17 @@
 //! Objects have been decoded by their schema when they are validated, so a value has the type that
 //! its schema says, or is absent. A text that is read of anything else is empty, and so on.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::field_error::{FieldError, FieldErrorKind};
+use crate::error_list::Report;
+use crate::field_error::{
+    FieldError, FieldErrorKind, MAX_PATH_BYTES, MAX_SHOWN_BYTES, beginning, go_quote, shown,
+};
 use crate::object::Object;
+use crate::truncated::truncated_display;
 
 /// A value in an object, or the absence of one, with its path. The path is written only when a
 /// fault is reported.
@@ -151,56 +156,244 @@ impl<'f> Field<'f> {
         self.to_string()
     }
 
-    /// The value, as a fault shows it.
-    fn shown(&self) -> &'f Value {
-        self.value.unwrap_or(&Value::Null)
+    fn error(
+        &self,
+        kind: FieldErrorKind,
+        value: impl Into<Shown<'f>>,
+        detail: impl Into<Detail<'f>>,
+    ) -> LazyError<'f> {
+        LazyError {
+            field: *self,
+            kind,
+            value: value.into(),
+            detail: detail.into(),
+        }
     }
 
-    /// A fault of this kind that shows the value.
-    pub fn fault(&self, kind: FieldErrorKind, detail: impl Into<String>) -> FieldError {
-        FieldError::new(kind, self.path(), self.shown(), detail)
+    /// An error of this kind that shows the value.
+    pub fn fault(&self, kind: FieldErrorKind, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
+        self.error(kind, self.value.unwrap_or(&Value::Null), detail)
+    }
+
+    /// As [`Field::fault`], showing this value.
+    pub fn fault_value(
+        &self,
+        kind: FieldErrorKind,
+        value: impl Into<Shown<'f>>,
+        detail: impl Into<Detail<'f>>,
+    ) -> LazyError<'f> {
+        self.error(kind, value, detail)
     }
 
     /// The value breaks a rule. An absent text or list shows as `null`; see
     /// [`Field::invalid_value`].
-    pub fn invalid(&self, detail: impl Into<String>) -> FieldError {
+    pub fn invalid(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
         self.fault(FieldErrorKind::Invalid, detail)
     }
 
-    /// The value breaks a rule, and the fault shows this value for it.
-    pub fn invalid_value(&self, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
-        FieldError::invalid(self.path(), value, detail)
+    /// The value breaks a rule, and the error shows this value for it.
+    pub fn invalid_value(
+        &self,
+        value: impl Into<Shown<'f>>,
+        detail: impl Into<Detail<'f>>,
+    ) -> LazyError<'f> {
+        self.error(FieldErrorKind::Invalid, value, detail)
     }
 
     /// The value must be set.
-    pub fn required(&self, detail: impl Into<String>) -> FieldError {
-        FieldError::required(self.path(), detail)
+    pub fn required(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
+        self.error(FieldErrorKind::Required, Shown::Nothing, detail)
     }
 
     /// The value may not be set.
-    pub fn forbidden(&self, detail: impl Into<String>) -> FieldError {
-        FieldError::forbidden(self.path(), detail)
+    pub fn forbidden(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
+        self.error(FieldErrorKind::Forbidden, Shown::Nothing, detail)
     }
 
     /// The text is not one of these. An absent text shows as empty.
-    pub fn not_supported(&self, supported: &[&str]) -> FieldError {
-        let value = self.value.cloned().unwrap_or_else(|| "".into());
-        FieldError::not_supported(self.path(), value, supported)
+    pub fn not_supported(&self, supported: &'f [&'f str]) -> LazyError<'f> {
+        let kind = FieldErrorKind::NotSupported;
+        let supported = Detail::Supported(supported);
+        match self.value {
+            Some(value) => self.error(kind, value, supported),
+            None => self.error(kind, "", supported),
+        }
     }
 
     /// The value is in the list already.
-    pub fn duplicate(&self) -> FieldError {
+    pub fn duplicate(&self) -> LazyError<'f> {
         self.fault(FieldErrorKind::Duplicate, "")
     }
 
     /// The value names what does not exist.
-    pub fn not_found(&self) -> FieldError {
+    pub fn not_found(&self) -> LazyError<'f> {
         self.fault(FieldErrorKind::NotFound, "")
     }
 
     /// The text has more than `limit` bytes.
-    pub fn too_long(&self, limit: usize) -> FieldError {
-        FieldError::too_long(self.path(), limit)
+    pub fn too_long(&self, limit: usize) -> LazyError<'f> {
+        self.error(
+            FieldErrorKind::TooLong,
+            Shown::Nothing,
+            Detail::Limit(limit),
+        )
+    }
+}
+
+/// The value that an error shows.
+pub enum Shown<'f> {
+    /// The error shows no value.
+    Nothing,
+    /// A value of the object.
+    Value(&'f Value),
+    /// Another value.
+    Other(Value),
+    /// A text.
+    Text(Cow<'f, str>),
+    /// JSON of a form that this crate does not know.
+    Json(Box<dyn Fn() -> String + 'f>),
+}
+
+impl<'f> From<&'f Value> for Shown<'f> {
+    fn from(value: &'f Value) -> Shown<'f> {
+        Shown::Value(value)
+    }
+}
+
+impl<'f> From<&'f str> for Shown<'f> {
+    fn from(text: &'f str) -> Shown<'f> {
+        Shown::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'f> From<&'f String> for Shown<'f> {
+    fn from(text: &'f String) -> Shown<'f> {
+        Shown::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'f> From<Cow<'f, str>> for Shown<'f> {
+    fn from(text: Cow<'f, str>) -> Shown<'f> {
+        Shown::Text(text)
+    }
+}
+
+impl From<String> for Shown<'_> {
+    fn from(text: String) -> Self {
+        Shown::Text(Cow::Owned(text))
+    }
+}
+
+/// Values that are made for an error.
+macro_rules! shown_as_value {
+    ($($of:ty)*) => {$(
+        impl From<$of> for Shown<'_> {
+            fn from(value: $of) -> Self {
+                Shown::Other(value.into())
+            }
+        }
+    )*};
+}
+
+shown_as_value!(Value bool i32 i64 u64 usize Vec<Value> Map<String, Value>);
+
+/// The words behind the value of an error.
+#[derive(Clone, Debug)]
+pub enum Detail<'f> {
+    /// A text.
+    Text(Cow<'f, str>),
+    /// The values that are supported.
+    Supported(&'f [&'f str]),
+    /// The most bytes that a text may have.
+    Limit(usize),
+}
+
+impl<'f> From<&'f str> for Detail<'f> {
+    fn from(text: &'f str) -> Detail<'f> {
+        Detail::Text(Cow::Borrowed(text))
+    }
+}
+
+impl<'f> From<&'f String> for Detail<'f> {
+    fn from(text: &'f String) -> Detail<'f> {
+        Detail::Text(Cow::Borrowed(text))
+    }
+}
+
+impl From<String> for Detail<'_> {
+    fn from(text: String) -> Self {
+        Detail::Text(Cow::Owned(text))
+    }
+}
+
+impl<'f> From<Cow<'f, str>> for Detail<'f> {
+    fn from(text: Cow<'f, str>) -> Self {
+        Detail::Text(text)
+    }
+}
+
+impl fmt::Display for Detail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Detail::Text(text) => f.write_str(text),
+            Detail::Supported(supported) => {
+                for (index, one) in supported.iter().enumerate() {
+                    let before = if index == 0 {
+                        "supported values: "
+                    } else {
+                        ", "
+                    };
+                    write!(f, "{before}{}", go_quote(one))?;
+                }
+                Ok(())
+            }
+            Detail::Limit(limit) => write!(f, "may not be more than {limit} bytes"),
+        }
+    }
+}
+
+/// An error of a field. Its texts are written when a list keeps it, and cut while they are written.
+pub struct LazyError<'f> {
+    field: Field<'f>,
+    kind: FieldErrorKind,
+    value: Shown<'f>,
+    detail: Detail<'f>,
+}
+
+impl<'f> LazyError<'f> {
+    /// The same error, showing this JSON.
+    #[must_use]
+    pub fn showing_json(mut self, json: impl Fn() -> String + 'f) -> LazyError<'f> {
+        self.value = Shown::Json(Box::new(json));
+        self
+    }
+}
+
+impl Report for LazyError<'_> {
+    fn written(self) -> FieldError {
+        FieldError {
+            value: self.value(),
+            ..self.without_value()
+        }
+    }
+
+    fn without_value(&self) -> FieldError {
+        FieldError {
+            kind: self.kind,
+            path: truncated_display(self.field, MAX_PATH_BYTES),
+            value: String::new(),
+            detail: truncated_display(&self.detail, MAX_SHOWN_BYTES),
+        }
+    }
+
+    fn value(&self) -> String {
+        match &self.value {
+            Shown::Nothing => String::new(),
+            Shown::Value(value) => shown(value),
+            Shown::Other(value) => shown(value),
+            Shown::Text(text) => go_quote(text),
+            Shown::Json(json) => beginning(json()),
+        }
     }
 }
 
@@ -243,9 +436,9 @@ mod tests {
         let limits = spec.member("limits");
         let (key, cpu) = limits.entries().next().unwrap();
         assert_eq!((key, cpu.text()), ("cpu", "1"));
-        let fault = cpu.invalid("too little");
+        let error = cpu.invalid("too little").written();
         assert_eq!(
-            fault.to_string(),
+            error.to_string(),
             r#"spec.limits[cpu]: Invalid value: "1": too little"#
         );
         assert!(!spec.member("paused").is_set());

@@ -15,18 +15,18 @@ pub const MAX_FIELD_ERRORS: usize = 100;
 const MAX_FIELD_ERROR_BYTES: usize = 40 * 1024;
 
 /// The limit on a value, a detail or a quoted text inside a message.
-const MAX_SHOWN_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_SHOWN_BYTES: usize = 16 * 1024;
 
 /// The limit on a whole document inside a message. What a patch makes of an object is one, of which
 /// an answer has no more.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
 
 /// The limit on a path inside a message.
-const MAX_PATH_BYTES: usize = 1024;
+pub(crate) const MAX_PATH_BYTES: usize = 1024;
 
 /// The kind of a field's fault. It decides the phrase, the cause's reason and whether the value is
 /// shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldErrorKind {
     /// It names something that doesn't exist.
     NotFound,
@@ -87,7 +87,7 @@ impl FieldErrorKind {
     }
 
     /// Whether messages print the value (API-147).
-    fn shows_value(self) -> bool {
+    pub(crate) fn shows_value(self) -> bool {
         !matches!(
             self,
             FieldErrorKind::Required
@@ -171,18 +171,18 @@ impl FieldError {
 
     /// A value that must be set.
     pub fn required(path: impl Into<String>, detail: impl Into<String>) -> FieldError {
-        FieldError::new(FieldErrorKind::Required, path, &Value::Null, detail)
+        FieldError::showing(FieldErrorKind::Required, path, String::new(), detail)
     }
 
     /// A value that may not be set.
     pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> FieldError {
-        FieldError::new(FieldErrorKind::Forbidden, path, &Value::Null, detail)
+        FieldError::showing(FieldErrorKind::Forbidden, path, String::new(), detail)
     }
 
     /// A value of more than `limit` bytes (API-147).
     pub fn too_long(path: impl Into<String>, limit: usize) -> FieldError {
         let detail = format!("may not be more than {limit} bytes");
-        FieldError::new(FieldErrorKind::TooLong, path, &Value::Null, detail)
+        FieldError::showing(FieldErrorKind::TooLong, path, String::new(), detail)
     }
 
     /// A value that is not one of the supported ones (API-147).

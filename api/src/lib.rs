@@ -11,6 +11,7 @@ pub mod continuation;
 pub mod decode;
 pub mod document_paths;
 pub mod duration;
+pub mod error_list;
 pub mod field;
 pub mod field_error;
 pub mod field_set;

@@ -4,7 +4,7 @@
 //! A case of a creation has a body; one of an update has the object before it too. An answer has
 //! either the object that was made, without metadata and status, or the causes of the refusal.
 
-use api::field_error::FieldError;
+use api::error_list::ErrorList;
 use api::object::Object;
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ pub struct Functions {
     /// What fills in.
     pub defaults: Option<fn(&mut Object)>,
     /// What refuses new objects.
-    pub create: fn(&Object) -> Vec<FieldError>,
+    pub create: fn(&Object, &mut ErrorList),
     /// What refuses changes, from the new object and the one before.
-    pub update: Option<fn(&Object, &Object) -> Vec<FieldError>>,
+    pub update: Option<fn(&Object, &Object, &mut ErrorList)>,
 }
 
 fn object(value: &Value, defaults: Option<fn(&mut Object)>) -> Object {
@@ -57,17 +57,18 @@ pub fn check(cases: &str, functions: impl Fn(&str) -> Functions) {
             Some(subresource) => format!("{path}{subresource}"),
         });
         let body = object(&case["body"], functions.defaults);
-        let faults = match case.get("old") {
-            None => (functions.create)(&body),
+        let errors = match case.get("old") {
+            None => ErrorList::of(|errors| (functions.create)(&body, errors)),
             Some(old) => {
                 let old = object(old, functions.defaults);
-                (functions.update.expect("updates are tested"))(&body, &old)
+                let update = functions.update.expect("updates are tested");
+                ErrorList::of(|errors| update(&body, &old, errors))
             }
         };
-        let ours: Vec<Value> = faults
+        let ours: Vec<Value> = errors
             .iter()
-            .map(|fault| {
-                let cause = fault.cause();
+            .map(|error| {
+                let cause = error.cause();
                 json!([cause.reason, cause.message, cause.field])
             })
             .collect();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use api::decode::{BodyFormat, decode_object};
+use api::error_list::ErrorList;
 use api::object::Object;
 use kinds::definitions::apiextensions::customresourcedefinitions;
 use proptest::prelude::*;
@@ -162,9 +163,11 @@ proptest! {
         bodies.extend(decoded(&schema).ok());
         for mut body in bodies {
             row.defaults.unwrap()(&mut body);
-            let faults = row.create.validate.unwrap()(&body);
-            prop_assert_eq!(&faults, &row.create.validate.unwrap()(&body));
-            row.update.validate.unwrap()(&body, &body);
+            let (create, update) = (row.create.validate.unwrap(), row.update.validate.unwrap());
+            let errors = ErrorList::of(|errors| create(&body, errors));
+            let again = ErrorList::of(|errors| create(&body, errors));
+            prop_assert_eq!(errors.kept(), again.kept());
+            ErrorList::of(|errors| update(&body, &body, errors));
         }
     }
 }

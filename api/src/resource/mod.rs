@@ -22,7 +22,7 @@ pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
 pub use strategy::{
-    CreateStrategy, DeleteStrategy, DropFunction, Ratchet, UpdateStrategy, WarningsFunction,
+    CreateStrategy, DeleteStrategy, DropFunction, UpdateStrategy, WarningsFunction,
 };
 pub use verb::Verb;
 

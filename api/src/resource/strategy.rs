@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::FieldPath;
-use crate::field_error::FieldError;
+use crate::error_list::{ErrorList, Exemptions, Ratchet};
 use crate::object::Object;
 use crate::user_info::UserInfo;
 
@@ -27,8 +27,8 @@ pub struct CreateStrategy {
     pub fill_in_owned: Option<fn(&mut Object)>,
     /// Fills in and normalizes the new object.
     pub prepare: Option<fn(&mut Object)>,
-    /// The faults in the object, apart from its metadata.
-    pub validate: Option<fn(&Object) -> Vec<FieldError>>,
+    /// Adds the errors of the object, apart from those of its metadata.
+    pub validate: Option<fn(&Object, &mut ErrorList)>,
     /// What its writer is warned of.
     pub warnings: Option<WarningsFunction>,
     /// What the writer is warned of before the object is prepared, whether it is valid or not.
@@ -47,8 +47,8 @@ pub struct UpdateStrategy {
     pub prepare: Option<fn(&mut Object, &Object)>,
     /// Sets the times of what a change of the second object into the first brings.
     pub stamp: Option<fn(&mut Object, &Object, Timestamp)>,
-    /// The faults in a change of the second object into the first, apart from metadata.
-    pub validate: Option<fn(&Object, &Object) -> Vec<FieldError>>,
+    /// Adds the errors of a change of the second object into the first, apart from metadata.
+    pub validate: Option<fn(&Object, &Object, &mut ErrorList)>,
     /// What stored objects may keep that is refused of new ones.
     pub ratchets: &'static [Ratchet],
     /// What the writer is warned of.
@@ -56,52 +56,22 @@ pub struct UpdateStrategy {
 }
 
 impl UpdateStrategy {
-    /// Takes away the faults of a change that the stored object may keep. `before` finds those of
-    /// the stored object, as if it were new.
-    pub fn ratchet(&self, faults: &mut Vec<FieldError>, before: impl FnOnce() -> Vec<FieldError>) {
-        let covers = |fault: &FieldError| self.ratchets.iter().any(|rule| (rule.covers)(fault));
-        if !faults.iter().any(covers) {
-            return;
+    /// The errors of a change that the stored object does not exempt. `change` finds those of the
+    /// change, `stored` those of the stored object as if it were new.
+    pub fn ratcheted(
+        &self,
+        change: impl Fn(&mut ErrorList),
+        stored: impl FnOnce(&mut ErrorList),
+    ) -> ErrorList {
+        let errors = ErrorList::of(&change);
+        let is_covered = |ratchet: &Ratchet| errors.iter().any(|error| ratchet.covers(error));
+        // Behind a hundred errors may be one that a ratchet covers, but never only such.
+        if !self.ratchets.iter().any(is_covered) {
+            return errors;
         }
-        let before = before();
-        faults.retain(|fault| {
-            let mut rules = self.ratchets.iter();
-            !rules.any(|rule| rule.allows(fault, &before))
-        });
-    }
-}
-
-/// Faults that an object may keep if it was stored with such a fault.
-#[derive(Clone, Copy)]
-pub struct Ratchet {
-    covers: fn(&FieldError) -> bool,
-    is_same_only: bool,
-}
-
-impl Ratchet {
-    /// All of these faults, if there was any of them.
-    pub const fn any(covers: fn(&FieldError) -> bool) -> Ratchet {
-        Ratchet {
-            covers,
-            is_same_only: false,
-        }
-    }
-
-    /// Those of these faults that were there.
-    pub const fn same(covers: fn(&FieldError) -> bool) -> Ratchet {
-        Ratchet {
-            covers,
-            is_same_only: true,
-        }
-    }
-
-    /// Whether a fault may stay beside those of the stored object.
-    fn allows(&self, fault: &FieldError, stored: &[FieldError]) -> bool {
-        let is_like = |other: &FieldError| match self.is_same_only {
-            true => other == fault,
-            false => (self.covers)(other),
-        };
-        (self.covers)(fault) && stored.iter().any(is_like)
+        let mut remaining = ErrorList::except(Exemptions::of(self.ratchets, stored));
+        change(&mut remaining);
+        remaining
     }
 }
 

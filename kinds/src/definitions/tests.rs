@@ -109,9 +109,9 @@ fn rows_have_the_rules_of_kubernetes() {
             "apiservices" | "cronjobs" | "customresourcedefinitions" | "ipaddresses" | "jobs" => {}
             _ => assert_eq!(record["names"], json!(accepted), "{row:?}"),
         }
-        let on_create = faults(&[UpdateCheck::Object], row.strict_finalizers);
+        let on_create = errors(&[UpdateCheck::Object], row.strict_finalizers);
         assert_eq!(record["create"], on_create, "{row:?}");
-        let on_update = faults(row.update_checks, row.strict_finalizers);
+        let on_update = errors(row.update_checks, row.strict_finalizers);
         assert_eq!(record["update"], on_update, "{row:?}");
         // A Scale is written by the rules of its object.
         let parts = row.subresources.iter();
@@ -133,7 +133,7 @@ fn rows_have_the_rules_of_kubernetes() {
                 "{row:?} {}",
                 part.name
             );
-            let own = faults(part.update_checks, row.strict_finalizers);
+            let own = errors(part.update_checks, row.strict_finalizers);
             let mut found = format!("LFL{own}");
             // What stays as stored has no faults.
             found.retain(|fault| match fault {
@@ -147,7 +147,7 @@ fn rows_have_the_rules_of_kubernetes() {
 }
 
 /// The faults that these checks of metadata find.
-fn faults(checks: &[UpdateCheck], is_strict: bool) -> String {
+fn errors(checks: &[UpdateCheck], is_strict: bool) -> String {
     let strict = if is_strict { "SS" } else { "" };
     let of = |check: &UpdateCheck| match check {
         UpdateCheck::Object => format!("LF{strict}"),

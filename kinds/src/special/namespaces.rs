@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use api::metadata::FieldError;
+use api::error_list::ErrorList;
+use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
 use api::object::{put, whole_seconds};
@@ -47,7 +48,7 @@ pub fn prepare_update(object: &mut Object, _: &Object) {
 }
 
 /// The phase depends only on the deletion (http.md 6.2).
-pub fn validate_status(object: &Object, stored: &Object) -> Vec<FieldError> {
+pub fn validate_status(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let phase = object.text(&["status", "phase"]);
     let (expected, why) = match stored.is_being_deleted() {
         false => (
@@ -59,8 +60,9 @@ pub fn validate_status(object: &Object, stored: &Object) -> Vec<FieldError> {
             "may only be 'Terminating' if `deletionTimestamp` is not empty",
         ),
     };
-    let wrong = (phase != expected).then(|| FieldError::invalid("status.Phase", phase, why));
-    wrong.into_iter().collect()
+    if phase != expected {
+        errors.push(FieldError::invalid("status.Phase", phase, why));
+    }
 }
 
 /// Whether its contents keep the namespace.

@@ -33,6 +33,7 @@ fn allocated(claim: &Object) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use api::error_list::ErrorList;
     use serde_json::json;
 
     use super::*;
@@ -58,14 +59,14 @@ mod tests {
         let mut freed = claim(json!({"devices": [device]}));
         prepare_status(&mut freed, &stored);
         assert_eq!(freed.0["status"], json!({}));
-        assert!(validate_resourceclaim_status_update(&freed, &stored).is_empty());
+        let errors_of = |changed: &Object| {
+            ErrorList::of(|errors| validate_resourceclaim_status_update(changed, &stored, errors))
+        };
+        assert!(errors_of(&freed).is_empty());
         // Only what was allocated is dropped. The rest is refused.
         let mut wrong = claim(json!({"devices": [device, unknown]}));
         prepare_status(&mut wrong, &stored);
         assert_eq!(wrong.0["status"], json!({"devices": [unknown]}));
-        assert_eq!(
-            validate_resourceclaim_status_update(&wrong, &stored).len(),
-            1
-        );
+        assert_eq!(errors_of(&wrong).kept().len(), 1);
     }
 }

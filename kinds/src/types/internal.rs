@@ -3,8 +3,7 @@
 //! These have the fields of the types that clients see, by their names in Go, in an order of their
 //! own, and with values for those that are absent. Types of `meta.v1` are the same for both.
 
-use api::field::Field;
-use api::field_error::FieldError;
+use api::field::{Detail, Field, LazyError};
 use api::schema::{Field as SchemaField, Scalar, Schema, Shape, Struct, StructId, Type};
 use serde_json::Value;
 
@@ -128,6 +127,25 @@ pub fn internal_json(type_name: &str, value: Option<&Value>) -> String {
     html_safe(printer.text)
 }
 
+/// A list of structs as an error shows it. The rest of a long one is left out.
+pub fn internal_list_json<'v>(
+    type_name: &str,
+    list: impl IntoIterator<Item = &'v Value>,
+) -> String {
+    let mut text = String::from("[");
+    for value in list {
+        if text.len() > MAX_SHOWN {
+            break;
+        }
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&internal_json(type_name, Some(value)));
+    }
+    text.push(']');
+    text
+}
+
 /// The schema in a schema, alone or in a list, as a fault shows it.
 pub fn internal_schemas_json(value: Option<&Value>) -> String {
     let mut printer = Printer {
@@ -153,9 +171,14 @@ pub fn html_safe(json: String) -> String {
 }
 
 /// The fault of a struct that breaks a rule.
-pub fn invalid_struct(field: &Field<'_>, type_name: &str, detail: &str) -> FieldError {
-    let json = internal_json(type_name, field.value());
-    FieldError::invalid_document(field.path(), &json, detail)
+pub fn invalid_struct<'f>(
+    field: &Field<'f>,
+    type_name: &'f str,
+    detail: impl Into<Detail<'f>>,
+) -> LazyError<'f> {
+    let value = field.value();
+    let error = field.invalid(detail);
+    error.showing_json(move || internal_json(type_name, value))
 }
 
 /// Fields of structs whose order differs from that of their declaration: those that come behind

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use api::field::Field;
 
-use super::Faults;
+use api::error_list::ErrorList;
 
 /// An address in any form that was ever allowed.
 pub fn parse_address(text: &str) -> Option<IpAddr> {
@@ -147,12 +147,12 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// The faults of an address in a field that was there before its forms became strict. Values that
+/// Adds the errors of an address in a field that was there before its forms became strict. Values that
 /// are among the stored ones are not looked at.
 pub fn validate_legacy_address(
     field: &Field<'_>,
     stored: &[&str],
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> Option<IpAddr> {
     let text = field.text();
     let address = parse_address(text);
@@ -160,7 +160,7 @@ pub fn validate_legacy_address(
         return address;
     }
     let Some(parsed) = address else {
-        faults.push(field.invalid_value(
+        errors.push(field.invalid_value(
             text,
             "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
         ));
@@ -168,44 +168,44 @@ pub fn validate_legacy_address(
     };
     // The strict form is that of the standard library.
     if text.parse::<IpAddr>().is_err() {
-        faults.push(field.invalid("must not have leading 0s"));
+        errors.push(field.invalid("must not have leading 0s"));
     } else if is_mapped(parsed) {
-        faults.push(field.invalid("must not be an IPv4-mapped IPv6 address"));
+        errors.push(field.invalid("must not be an IPv4-mapped IPv6 address"));
     }
     address
 }
 
-/// The faults of an address, which has one form only.
-pub fn validate_address(field: &Field<'_>, faults: &mut Faults) -> Option<IpAddr> {
-    let before = faults.len();
-    let address = validate_legacy_address(field, &[], faults)?;
+/// Adds the errors of an address, which has one form only.
+pub fn validate_address(field: &Field<'_>, errors: &mut ErrorList) -> Option<IpAddr> {
+    let before = errors.reported();
+    let address = validate_legacy_address(field, &[], errors)?;
     let expected = canonical(address);
-    if faults.len() == before && field.text() != expected {
-        faults.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
+    if errors.reported() == before && field.text() != expected {
+        errors.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
     }
     Some(address)
 }
 
-/// The faults of a range in a field that was there before its forms became strict. Values that are
+/// Adds the errors of a range in a field that was there before its forms became strict. Values that are
 /// among the stored ones keep their form.
 pub fn validate_legacy_range(
     field: &Field<'_>,
     stored: &[&str],
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> Option<Range> {
     let text = field.text();
-    validate_range_text(field, text, stored.contains(&text), faults)
+    validate_range_text(field, text, stored.contains(&text), errors)
 }
 
-/// The faults of a range that is a part of a field's text.
+/// Adds the errors of a range that is a part of a field's text.
 pub fn validate_range_text(
     field: &Field<'_>,
     text: &str,
     keeps_form: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> Option<Range> {
     let Some(range) = Range::parse(text) else {
-        faults.push(field.invalid_value(
+        errors.push(field.invalid_value(
             text,
             "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
         ));
@@ -217,23 +217,23 @@ pub fn validate_range_text(
     let (address, bits) = text.split_once('/').unwrap_or_default();
     if address.parse::<IpAddr>().is_err() || bits != range.bits.to_string() {
         let why = "must not have leading 0s in IP or prefix length";
-        faults.push(field.invalid_value(text, why));
+        errors.push(field.invalid_value(text, why));
     } else if is_mapped(range.address) {
-        faults.push(field.invalid_value(text, "must not have an IPv4-mapped IPv6 address"));
+        errors.push(field.invalid_value(text, "must not have an IPv4-mapped IPv6 address"));
     } else if range.has_bits_beyond() {
         let why = "must not have bits set beyond the prefix length";
-        faults.push(field.invalid_value(text, why));
+        errors.push(field.invalid_value(text, why));
     }
     Some(range)
 }
 
-/// The faults of a range, which has one form only.
-pub fn validate_range(field: &Field<'_>, faults: &mut Faults) -> Option<Range> {
-    let before = faults.len();
-    let range = validate_legacy_range(field, &[], faults)?;
+/// Adds the errors of a range, which has one form only.
+pub fn validate_range(field: &Field<'_>, errors: &mut ErrorList) -> Option<Range> {
+    let before = errors.reported();
+    let range = validate_legacy_range(field, &[], errors)?;
     let expected = format!("{}/{}", canonical(range.address), range.bits);
-    if faults.len() == before && field.text() != expected {
-        faults.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
+    if errors.reported() == before && field.text() != expected {
+        errors.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
     }
     Some(range)
 }
@@ -244,11 +244,11 @@ mod tests {
 
     use super::*;
 
-    fn faults(text: &str, rule: impl Fn(&Field<'_>, &mut Faults)) -> String {
+    fn errors(text: &str, rule: impl Fn(&Field<'_>, &mut ErrorList)) -> String {
         let value = Value::from(text);
-        let mut faults = Faults::new();
-        rule(&Field::named("f", Some(&value)), &mut faults);
-        let texts: Vec<String> = faults.into_iter().map(|fault| fault.detail).collect();
+        let mut errors = ErrorList::new();
+        rule(&Field::named("f", Some(&value)), &mut errors);
+        let texts: Vec<String> = errors.into_iter().map(|fault| fault.detail).collect();
         texts.join("; ")
     }
 
@@ -293,8 +293,8 @@ mod tests {
     #[test]
     fn new_addresses_have_one_form() {
         let legacy = |text| {
-            faults(text, |field, faults| {
-                let _ = validate_legacy_address(field, &[], faults);
+            errors(text, |field, errors| {
+                let _ = validate_legacy_address(field, &[], errors);
             })
         };
         assert_eq!(legacy("2001:DB8::0:1"), "");
@@ -305,8 +305,8 @@ mod tests {
             "must not be an IPv4-mapped IPv6 address"
         );
         let strict = |text| {
-            faults(text, |field, faults| {
-                let _ = validate_address(field, faults);
+            errors(text, |field, errors| {
+                let _ = validate_address(field, errors);
             })
         };
         assert_eq!(
@@ -314,8 +314,8 @@ mod tests {
             "must be in canonical form (\"2001:db8::1\")"
         );
         let range = |text| {
-            faults(text, |field, faults| {
-                let _ = validate_range(field, faults);
+            errors(text, |field, errors| {
+                let _ = validate_range(field, errors);
             })
         };
         assert_eq!(range("1.2.3.0/24"), "");

@@ -6,16 +6,15 @@ use api::object::Object;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Faults;
 use super::formats::{dns1035_label, one_of, report, require_text};
+use api::error_list::ErrorList;
 
 /// The highest priorities of groups and versions.
 const MAX_GROUP_PRIORITY: i64 = 20_000;
 const MAX_VERSION_PRIORITY: i64 = 1_000;
 
-/// The faults of an API.
-pub fn validate_apiservice(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of an API.
+pub fn validate_apiservice(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let (group, version) = (spec.member("group"), spec.member("version"));
     let wanted = format!("{}.{}", version.text(), group.text());
@@ -24,16 +23,16 @@ pub fn validate_apiservice(object: &Object) -> Faults {
         let name = metadata.member(name);
         if !name.text().is_empty() && name.text() != wanted {
             let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
-            faults.push(name.invalid(detail));
+            errors.push(name.invalid(detail));
         }
     }
     if !group.text().is_empty() {
-        report(&group, names::dns_subdomain(group.text()), &mut faults);
+        report(&group, names::dns_subdomain(group.text()), errors);
     } else if version.text() != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";
-        faults.push(group.required(detail));
+        errors.push(group.required(detail));
     }
-    report(&version, dns1035_label(version.text()), &mut faults);
+    report(&version, dns1035_label(version.text()), errors);
     let priorities = [
         ("groupPriorityMinimum", MAX_GROUP_PRIORITY),
         ("versionPriority", MAX_VERSION_PRIORITY),
@@ -43,15 +42,14 @@ pub fn validate_apiservice(object: &Object) -> Faults {
         let number = priority.int().unwrap_or(0);
         if !(1..=most).contains(&number) {
             let detail = format!("must be positive and less than {most}");
-            faults.push(priority.invalid_value(number, detail));
+            errors.push(priority.invalid_value(number, detail));
         }
     }
-    validate_trust(&spec, &mut faults);
-    faults
+    validate_trust(&spec, errors);
 }
 
-/// The faults of where an API is served, and of how its server is known.
-fn validate_trust(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of where an API is served, and of how its server is known.
+fn validate_trust(spec: &Field<'_>, errors: &mut ErrorList) {
     let service = spec.member("service");
     let bundle = spec.member("caBundle");
     let skips = spec.member("insecureSkipTLSVerify");
@@ -60,39 +58,41 @@ fn validate_trust(spec: &Field<'_>, faults: &mut Faults) {
         if has_bundle {
             let bytes = STANDARD.decode(bundle.text()).unwrap_or_default().len();
             let detail = "local APIServices may not have a caBundle";
-            faults.push(bundle.invalid_value(format!("{bytes} bytes"), detail));
+            errors.push(bundle.invalid_value(format!("{bytes} bytes"), detail));
         }
         if skips.is_true() {
-            faults.push(skips.invalid("local APIServices may not have insecureSkipTLSVerify"));
+            errors.push(skips.invalid("local APIServices may not have insecureSkipTLSVerify"));
         }
         return;
     }
-    require_text(&service.member("namespace"), faults);
-    require_text(&service.member("name"), faults);
+    require_text(&service.member("namespace"), errors);
+    require_text(&service.member("name"), errors);
     let port = service.member("port");
     if port.int().is_some_and(|port| !(1..=65535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        faults.push(port.invalid(detail));
+        errors.push(port.invalid(detail));
     }
     if skips.is_true() && has_bundle {
-        faults.push(skips.invalid("may not be true if caBundle is present"));
+        errors.push(skips.invalid("may not be true if caBundle is present"));
     }
 }
 
-/// The faults of a change to an API.
-pub fn validate_apiservice_update(object: &Object, _stored: &Object) -> Faults {
-    validate_apiservice(object)
+/// Adds the errors of a change to an API.
+pub fn validate_apiservice_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_apiservice(object, errors);
 }
 
-/// The faults of a change to the status of an API.
-pub fn validate_apiservice_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of an API.
+pub fn validate_apiservice_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
     let status = Field::of(object, "status");
     for condition in status.member("conditions").items() {
         let supported = ["True", "False", "Unknown"];
-        one_of(&condition.member("status"), &supported, &mut faults);
+        one_of(&condition.member("status"), &supported, errors);
     }
-    faults
 }
 
 #[cfg(test)]

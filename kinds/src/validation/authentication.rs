@@ -4,7 +4,7 @@ use api::field::Field;
 use api::object::Object;
 use serde_json::Value;
 
-use super::Faults;
+use api::error_list::ErrorList;
 
 /// The least number of seconds that a token is good.
 const SECONDS_MIN: i64 = 600;
@@ -12,20 +12,18 @@ const SECONDS_MIN: i64 = 600;
 /// The most seconds.
 const SECONDS_MAX: i64 = 1 << 32;
 
-/// The faults of a request for a token.
-pub fn validate_token_request(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a request for a token.
+pub fn validate_token_request(object: &Object, errors: &mut ErrorList) {
     let path = ["spec", "expirationSeconds"];
     let seconds = object.at(&path).and_then(Value::as_i64).unwrap_or_default();
     let spec = Field::of(object, "spec");
     let field = spec.member("expirationSeconds");
     if seconds < SECONDS_MIN {
         let why = "may not specify a duration less than 10 minutes";
-        faults.push(field.invalid_value(seconds, why));
+        errors.push(field.invalid_value(seconds, why));
     }
     if seconds > SECONDS_MAX {
         let why = "may not specify a duration larger than 2^32 seconds";
-        faults.push(field.invalid_value(seconds, why));
+        errors.push(field.invalid_value(seconds, why));
     }
-    faults
 }

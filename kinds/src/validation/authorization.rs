@@ -1,83 +1,77 @@
 //! What is refused of reviews of access (API-292).
 
-use api::field::Field;
+use api::field::{Field, LazyError};
 use api::object::Object;
 use serde_json::Value;
 
-use super::Faults;
 use super::internal::invalid_struct;
 use super::selectors::validate_requirement_of_review;
+use api::error_list::ErrorList;
 
-/// The faults of a review of what a user may do.
-pub fn validate_subject_access_review(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_subject(object, &mut faults);
-    validate_metadata(object, None, &mut faults);
-    faults
+/// Adds the errors of a review of what a user may do.
+pub fn validate_subject_access_review(object: &Object, errors: &mut ErrorList) {
+    validate_subject(object, errors);
+    validate_metadata(object, None, errors);
 }
 
-/// The faults of a review of what a user may do in the namespace of its path.
-pub fn validate_local_subject_access_review(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_subject(object, &mut faults);
-    validate_metadata(object, Some("namespace"), &mut faults);
+/// Adds the errors of a review of what a user may do in the namespace of its path.
+pub fn validate_local_subject_access_review(object: &Object, errors: &mut ErrorList) {
+    validate_subject(object, errors);
+    validate_metadata(object, Some("namespace"), errors);
     let spec = Field::of(object, "spec");
     let resource = spec.member("resourceAttributes");
     let namespace = resource.member("namespace");
     if resource.is_set() && namespace.text() != object.namespace() {
-        faults.push(namespace.invalid_value(namespace.text(), "must match metadata.namespace"));
+        errors.push(namespace.invalid_value(namespace.text(), "must match metadata.namespace"));
     }
     let other = spec.member("nonResourceAttributes");
     if other.is_set() {
-        faults.push(invalid_attributes(
+        errors.push(invalid_attributes(
             &other,
             "disallowed on this kind of request",
         ));
     }
-    faults
 }
 
-/// The faults of a review of what the user who asks may do.
-pub fn validate_self_subject_access_review(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_question(&Field::of(object, "spec"), &mut faults);
-    validate_metadata(object, None, &mut faults);
-    faults
+/// Adds the errors of a review of what the user who asks may do.
+pub fn validate_self_subject_access_review(object: &Object, errors: &mut ErrorList) {
+    validate_question(&Field::of(object, "spec"), errors);
+    validate_metadata(object, None, errors);
 }
 
-fn validate_subject(object: &Object, faults: &mut Faults) {
+fn validate_subject(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_question(&spec, faults);
+    validate_question(&spec, errors);
     let user = spec.member("user");
     if user.text().is_empty() && spec.member("groups").is_empty() {
-        faults.push(user.invalid_value("", "at least one of user or group must be specified"));
+        errors.push(user.invalid_value("", "at least one of user or group must be specified"));
     }
 }
 
 /// What is asked: exactly one of both.
-fn validate_question(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_question(spec: &Field<'_>, errors: &mut ErrorList) {
     let resource = spec.member("resourceAttributes");
     let other = spec.member("nonResourceAttributes");
     match (resource.is_set(), other.is_set()) {
-        (true, true) => faults.push(invalid_attributes(
+        (true, true) => errors.push(invalid_attributes(
             &other,
             "cannot be specified in combination with resourceAttributes",
         )),
-        (false, false) => faults.push(resource.invalid(
+        (false, false) => errors.push(resource.invalid(
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
         )),
         _ => {}
     }
     for name in ["fieldSelector", "labelSelector"] {
-        validate_selector(&resource.member(name), name == "labelSelector", faults);
+        validate_selector(&resource.member(name), name == "labelSelector", errors);
     }
 }
 
-fn invalid_attributes(other: &Field<'_>, why: &str) -> api::field_error::FieldError {
+fn invalid_attributes<'f>(other: &Field<'f>, why: &'f str) -> LazyError<'f> {
     invalid_struct(other, "authorization.v1.NonResourceAttributes", why)
 }
 
-fn validate_selector(selector: &Field<'_>, is_of_labels: bool, faults: &mut Faults) {
+fn validate_selector(selector: &Field<'_>, is_of_labels: bool, errors: &mut ErrorList) {
     if !selector.is_set() {
         return;
     }
@@ -85,9 +79,9 @@ fn validate_selector(selector: &Field<'_>, is_of_labels: bool, faults: &mut Faul
     let requirements = selector.member("requirements");
     match (raw.text().is_empty(), requirements.is_empty()) {
         (false, false) => {
-            faults.push(raw.invalid("may not specified at the same time as requirements"));
+            errors.push(raw.invalid("may not specified at the same time as requirements"));
         }
-        (true, true) => faults.push(requirements.required(format!(
+        (true, true) => errors.push(requirements.required(format!(
             "when {selector} is specified, requirements or rawSelector is required"
         ))),
         _ => {}
@@ -95,14 +89,14 @@ fn validate_selector(selector: &Field<'_>, is_of_labels: bool, faults: &mut Faul
     for requirement in requirements.items() {
         let key = requirement.member("key");
         if !is_of_labels && key.text().is_empty() {
-            faults.push(key.required("must be specified"));
+            errors.push(key.required("must be specified"));
         }
-        validate_requirement_of_review(&requirement, is_of_labels, faults);
+        validate_requirement_of_review(&requirement, is_of_labels, errors);
     }
 }
 
 /// Nothing of the metadata may be set but what the server has set, and this member.
-fn validate_metadata(object: &Object, allowed: Option<&str>, faults: &mut Faults) {
+fn validate_metadata(object: &Object, allowed: Option<&str>, errors: &mut ErrorList) {
     let Some(Value::Object(members)) = object.0.get("metadata") else {
         return;
     };
@@ -115,5 +109,5 @@ fn validate_metadata(object: &Object, allowed: Option<&str>, faults: &mut Faults
     let metadata = Field::named("metadata", document.get("metadata"));
     let except = allowed.map_or_else(String::new, |name| format!(" except for {name}"));
     let why = format!("must be empty{except}");
-    faults.push(invalid_struct(&metadata, "meta.v1.ObjectMeta", &why));
+    errors.push(invalid_struct(&metadata, "meta.v1.ObjectMeta", &why));
 }

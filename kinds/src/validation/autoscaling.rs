@@ -5,9 +5,9 @@ use api::names;
 use api::object::Object;
 use api::quantity::Quantity;
 
-use super::Faults;
 use super::counts::{number, validate_all_nonnegative, validate_nonnegative};
 use super::pods::containers::resources::validate_container_resource_name;
+use api::error_list::ErrorList;
 
 /// The largest time that a policy of scaling looks at, in seconds.
 const MAX_PERIOD: i64 = 1800;
@@ -32,38 +32,37 @@ const TYPES: [&str; 5] = [
     "Resource",
 ];
 
-/// The faults of an autoscaler.
-pub fn validate_horizontalpodautoscaler(object: &Object) -> Faults {
-    validate(object, None)
+/// Adds the errors of an autoscaler.
+pub fn validate_horizontalpodautoscaler(object: &Object, errors: &mut ErrorList) {
+    validate(object, None, errors);
 }
 
-/// The faults of a change to an autoscaler.
-pub fn validate_horizontalpodautoscaler_update(object: &Object, stored: &Object) -> Faults {
-    validate(object, Some(stored))
+/// Adds the errors of a change to an autoscaler.
+pub fn validate_horizontalpodautoscaler_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate(object, Some(stored), errors);
 }
 
-/// The faults of a Scale.
-pub fn validate_scale(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a Scale.
+pub fn validate_scale(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_nonnegative(&spec.member("replicas"), &mut faults);
-    faults
+    validate_nonnegative(&spec.member("replicas"), errors);
 }
 
-/// The faults of a change to the status of an autoscaler.
-pub fn validate_horizontalpodautoscaler_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of an autoscaler.
+pub fn validate_horizontalpodautoscaler_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
     let status = Field::of(object, "status");
-    validate_all_nonnegative(
-        &status,
-        &["currentReplicas", "desiredReplicas"],
-        &mut faults,
-    );
-    faults
+    validate_all_nonnegative(&status, &["currentReplicas", "desiredReplicas"], errors);
 }
 
-fn validate(object: &Object, stored: Option<&Object>) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let (min, max) = (spec.member("minReplicas"), spec.member("maxReplicas"));
     let old_min = stored.and_then(|stored| {
@@ -72,48 +71,47 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     });
     let least = if old_min == Some(0) { 0 } else { 1 };
     if min.int().is_some_and(|min| min < least) {
-        faults.push(min.invalid(format!("must be greater than or equal to {least}")));
+        errors.push(min.invalid(format!("must be greater than or equal to {least}")));
     }
     match number(&max) {
-        0 => faults.push(max.required("must be set and greater than 0")),
-        ..0 => faults.push(max.invalid("must be greater than or equal to 1")),
+        0 => errors.push(max.required("must be set and greater than 0")),
+        ..0 => errors.push(max.invalid("must be greater than or equal to 1")),
         _ => {}
     }
     if min.int().is_some_and(|min| number(&max) < min) {
         let message = "must be greater than or equal to `minReplicas`";
-        faults.push(max.invalid_value(number(&max), message));
+        errors.push(max.invalid_value(number(&max), message));
     }
     let target = spec.member("scaleTargetRef");
-    validate_reference(&target, &mut faults);
+    validate_reference(&target, errors);
     // ReplicationControllers are the only ones without a group that can be scaled.
     let needs_group = target.member("kind").text() != "ReplicationController";
     let path = ["spec", "scaleTargetRef", "apiVersion"];
     if stored.is_none_or(|stored| stored.text(&path) != object.text(&path)) {
-        validate_version(&target, needs_group, &mut faults);
+        validate_version(&target, needs_group, errors);
     }
-    validate_metrics(&spec.member("metrics"), min.int(), &mut faults);
+    validate_metrics(&spec.member("metrics"), min.int(), errors);
     let behavior = spec.member("behavior");
-    validate_scaling_rules(&behavior.member("scaleUp"), &mut faults);
-    validate_scaling_rules(&behavior.member("scaleDown"), &mut faults);
-    faults
+    validate_scaling_rules(&behavior.member("scaleUp"), errors);
+    validate_scaling_rules(&behavior.member("scaleDown"), errors);
 }
 
 /// A text is there, and is a segment of a path.
-fn validate_segment(field: &Field<'_>, missing: &str, faults: &mut Faults) {
+fn validate_segment(field: &Field<'_>, missing: &str, errors: &mut ErrorList) {
     if field.text().is_empty() {
-        faults.push(field.required(missing));
+        errors.push(field.required(missing));
     }
     let wrong = names::path_segment(field.text()).into_iter();
-    faults.extend(wrong.map(|message| field.invalid(message)));
+    errors.extend(wrong.map(|message| field.invalid(message)));
 }
 
-fn validate_reference(reference: &Field<'_>, faults: &mut Faults) {
-    validate_segment(&reference.member("kind"), "", faults);
-    validate_segment(&reference.member("name"), "", faults);
+fn validate_reference(reference: &Field<'_>, errors: &mut ErrorList) {
+    validate_segment(&reference.member("kind"), "", errors);
+    validate_segment(&reference.member("name"), "", errors);
 }
 
 /// The version of a reference says a group, if `needs_group`.
-fn validate_version(reference: &Field<'_>, needs_group: bool, faults: &mut Faults) {
+fn validate_version(reference: &Field<'_>, needs_group: bool, errors: &mut ErrorList) {
     let version = reference.member("apiVersion");
     let text = version.text();
     let has_group = text
@@ -121,89 +119,89 @@ fn validate_version(reference: &Field<'_>, needs_group: bool, faults: &mut Fault
         .is_some_and(|(group, _)| !group.is_empty());
     if text.split('/').count() > 2 {
         let message = format!("unexpected GroupVersion string: {text}");
-        faults.push(version.invalid(message));
+        errors.push(version.invalid(message));
     } else if needs_group && !has_group {
-        faults.push(version.invalid_value(text, "apiVersion must specify API group"));
+        errors.push(version.invalid_value(text, "apiVersion must specify API group"));
     }
 }
 
-fn validate_metrics(metrics: &Field<'_>, min_replicas: Option<i64>, faults: &mut Faults) {
+fn validate_metrics(metrics: &Field<'_>, min_replicas: Option<i64>, errors: &mut ErrorList) {
     let mut is_outside = false;
     for metric in metrics.items() {
-        validate_metric(&metric, faults);
+        validate_metric(&metric, errors);
         is_outside |= matches!(metric.member("type").text(), "Object" | "External");
     }
     if min_replicas == Some(0) && !is_outside {
-        faults.push(metrics.forbidden(
+        errors.push(metrics.forbidden(
             "must specify at least one Object or External metric to support scaling to zero \
              replicas",
         ));
     }
 }
 
-fn validate_metric(metric: &Field<'_>, faults: &mut Faults) {
+fn validate_metric(metric: &Field<'_>, errors: &mut ErrorList) {
     let of = metric.member("type");
     if of.text().is_empty() {
-        faults.push(of.required("must specify a metric source type"));
+        errors.push(of.required("must specify a metric source type"));
     }
     let expected = SOURCES.iter().find(|(name, _)| *name == of.text());
     if expected.is_none() {
-        faults.push(of.not_supported(&TYPES));
+        errors.push(of.not_supported(&TYPES));
     }
     let mut present = SOURCES
         .iter()
         .filter(|(_, name)| metric.member(name).is_set());
     if let Some((_, name)) = present.next() {
-        validate_source(name, &metric.member(name), faults);
+        validate_source(name, &metric.member(name), errors);
     }
     match expected {
         Some((_, name)) if !metric.member(name).is_set() => {
             let message = "must populate information for the given metric source";
-            faults.push(metric.member(name).required(message));
+            errors.push(metric.member(name).required(message));
         }
         Some(_) => {}
-        None => faults.push(of.not_supported(&TYPES)),
+        None => errors.push(of.not_supported(&TYPES)),
     }
     if present.next().is_some() {
         for (_, name) in SOURCES {
             let source = metric.member(name);
             if source.is_set() && expected.is_none_or(|(_, expected)| *expected != name) {
-                faults.push(source.forbidden("must populate the given metric source only"));
+                errors.push(source.forbidden("must populate the given metric source only"));
             }
         }
     }
 }
 
-fn validate_source(name: &str, source: &Field<'_>, faults: &mut Faults) {
+fn validate_source(name: &str, source: &Field<'_>, errors: &mut ErrorList) {
     let target = source.member("target");
     let metric = source.member("metric");
     let (value, average) = (target.member("value"), target.member("averageValue"));
     let utilization = target.member("averageUtilization");
-    let validate_named = |faults: &mut Faults| {
+    let validate_named = |errors: &mut ErrorList| {
         let missing = "must specify a metric name";
-        validate_segment(&metric.member("name"), missing, faults);
-        validate_target(&target, faults);
+        validate_segment(&metric.member("name"), missing, errors);
+        validate_target(&target, errors);
     };
     match name {
         "object" => {
             let described = source.member("describedObject");
-            validate_reference(&described, faults);
-            validate_version(&described, false, faults);
-            validate_named(faults);
+            validate_reference(&described, errors);
+            validate_version(&described, false, errors);
+            validate_named(errors);
             if !value.is_set() && !average.is_set() {
-                faults.push(average.required("must set either a target value or averageValue"));
+                errors.push(average.required("must set either a target value or averageValue"));
             }
         }
         "external" => {
-            validate_named(faults);
+            validate_named(errors);
             if !value.is_set() && !average.is_set() {
-                faults.push(
+                errors.push(
                     average
                         .required("must set either a target value for metric or a per-pod target"),
                 );
             }
             if value.is_set() && average.is_set() {
-                faults.push(
+                errors.push(
                     value.forbidden(
                         "may not set both a target value for metric and a per-pod target",
                     ),
@@ -211,30 +209,30 @@ fn validate_source(name: &str, source: &Field<'_>, faults: &mut Faults) {
             }
         }
         "pods" => {
-            validate_named(faults);
+            validate_named(errors);
             if !average.is_set() {
-                faults.push(average.required("must specify a positive target averageValue"));
+                errors.push(average.required("must specify a positive target averageValue"));
             }
         }
         _ => {
             let resource = source.member("name");
             if resource.text().is_empty() {
-                faults.push(resource.required("must specify a resource name"));
+                errors.push(resource.required("must specify a resource name"));
             } else if name == "containerResource" {
-                validate_container_resource_name(resource.text(), &resource, faults);
+                validate_container_resource_name(resource.text(), &resource, errors);
             }
             if name == "containerResource" {
-                validate_container(&source.member("container"), faults);
+                validate_container(&source.member("container"), errors);
             }
-            validate_target(&target, faults);
+            validate_target(&target, errors);
             if !utilization.is_set() && !average.is_set() {
-                faults.push(
+                errors.push(
                     utilization
                         .required("must set either a target raw value or a target utilization"),
                 );
             }
             if utilization.is_set() && average.is_set() {
-                faults.push(
+                errors.push(
                     average
                         .forbidden("may not set both a target raw value and a target utilization"),
                 );
@@ -243,12 +241,12 @@ fn validate_source(name: &str, source: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_container(container: &Field<'_>, faults: &mut Faults) {
+fn validate_container(container: &Field<'_>, errors: &mut ErrorList) {
     if container.text().is_empty() {
-        faults.push(container.required("must specify a container"));
+        errors.push(container.required("must specify a container"));
     } else {
         let wrong = names::dns_label(container.text()).into_iter();
-        faults.extend(wrong.map(|message| container.invalid(message)));
+        errors.extend(wrong.map(|message| container.invalid(message)));
     }
 }
 
@@ -257,73 +255,73 @@ fn is_positive(field: &Field<'_>) -> bool {
     quantity.is_none_or(|quantity| quantity.sign() > 0)
 }
 
-fn validate_target(target: &Field<'_>, faults: &mut Faults) {
+fn validate_target(target: &Field<'_>, errors: &mut ErrorList) {
     let of = target.member("type");
     if of.text().is_empty() {
-        faults.push(of.required("must specify a metric target type"));
+        errors.push(of.required("must specify a metric target type"));
     }
     if !matches!(of.text(), "Utilization" | "Value" | "AverageValue") {
         let message = "must be either Utilization, Value, or AverageValue";
-        faults.push(of.invalid_value(of.text(), message));
+        errors.push(of.invalid_value(of.text(), message));
     }
     for name in ["value", "averageValue"] {
         let quantity = target.member(name);
         if quantity.is_set() && !is_positive(&quantity) {
-            faults.push(quantity.invalid("must be positive"));
+            errors.push(quantity.invalid("must be positive"));
         }
     }
     let utilization = target.member("averageUtilization");
     if utilization.int().is_some_and(|percent| percent < 1) {
-        faults.push(utilization.invalid("must be greater than 0"));
+        errors.push(utilization.invalid("must be greater than 0"));
     }
 }
 
-fn validate_scaling_rules(rules: &Field<'_>, faults: &mut Faults) {
+fn validate_scaling_rules(rules: &Field<'_>, errors: &mut ErrorList) {
     if !rules.is_set() {
         return;
     }
     let window = rules.member("stabilizationWindowSeconds");
     if window.int().is_some_and(|seconds| seconds < 0) {
-        faults.push(window.invalid("must be greater than or equal to zero"));
+        errors.push(window.invalid("must be greater than or equal to zero"));
     }
     if number(&window) > MAX_WINDOW {
-        faults.push(window.invalid(format!("must be less than or equal to {MAX_WINDOW}")));
+        errors.push(window.invalid(format!("must be less than or equal to {MAX_WINDOW}")));
     }
     let select = rules.member("selectPolicy");
     if select.is_set() && !matches!(select.text(), "Max" | "Min" | "Disabled") {
-        faults.push(select.not_supported(&["Disabled", "Max", "Min"]));
+        errors.push(select.not_supported(&["Disabled", "Max", "Min"]));
     }
     let policies = rules.member("policies");
     if policies.is_empty() {
-        faults.push(policies.required("must specify at least one Policy"));
+        errors.push(policies.required("must specify at least one Policy"));
     }
     for policy in policies.items() {
-        validate_scaling_policy(&policy, faults);
+        validate_scaling_policy(&policy, errors);
     }
     let tolerance = rules.member("tolerance");
     let quantity: Option<Quantity> = tolerance.text().parse().ok();
     if quantity.is_some_and(|quantity| quantity.sign() < 0) {
-        faults.push(tolerance.invalid("must be greater than or equal to 0"));
+        errors.push(tolerance.invalid("must be greater than or equal to 0"));
     }
 }
 
-fn validate_scaling_policy(policy: &Field<'_>, faults: &mut Faults) {
+fn validate_scaling_policy(policy: &Field<'_>, errors: &mut ErrorList) {
     let of = policy.member("type");
     if !matches!(of.text(), "Pods" | "Percent") {
-        faults.push(of.not_supported(&["Percent", "Pods"]));
+        errors.push(of.not_supported(&["Percent", "Pods"]));
     }
     let value = policy.member("value");
     if number(&value) <= 0 {
-        faults.push(value.invalid_value(number(&value), "must be greater than zero"));
+        errors.push(value.invalid_value(number(&value), "must be greater than zero"));
     }
     let period = policy.member("periodSeconds");
     let seconds = number(&period);
     if seconds <= 0 {
-        faults.push(period.invalid_value(seconds, "must be greater than zero"));
+        errors.push(period.invalid_value(seconds, "must be greater than zero"));
     }
     if seconds > MAX_PERIOD {
         let message = format!("must be less than or equal to {MAX_PERIOD}");
-        faults.push(period.invalid(message));
+        errors.push(period.invalid(message));
     }
 }
 
@@ -345,7 +343,7 @@ mod tests {
         if path.starts_with("/apis/autoscaling/v1/") {
             return Functions {
                 defaults: Some(horizontalpodautoscaler_v1),
-                create: |object| validate_horizontalpodautoscaler(&newer(object)),
+                create: |object, errors| validate_horizontalpodautoscaler(&newer(object), errors),
                 update: None,
             };
         }

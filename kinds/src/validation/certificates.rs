@@ -12,9 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::Faults;
 use super::asn1::check_request;
 use super::formats::require_text;
+use api::error_list::ErrorList;
 
 const MAX_DOMAIN: usize = 253;
 /// A domain, a slash, a label, a point, and a subdomain.
@@ -47,75 +47,79 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// The faults of a request for a certificate.
-pub fn validate_certificatesigningrequest(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a request for a certificate.
+pub fn validate_certificatesigningrequest(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let request = spec.member("request");
     let pem = decoded(&request);
     let block = pem_blocks(&pem).next();
     match block.filter(|block| block.kind == "CERTIFICATE REQUEST") {
-        None => faults.push(request.invalid("PEM block type must be CERTIFICATE REQUEST")),
+        None => errors.push(request.invalid("PEM block type must be CERTIFICATE REQUEST")),
         Some(block) => {
             let wrong = check_request(&block.bytes).err();
-            faults.extend(wrong.map(|wrong| request.invalid(wrong)));
+            errors.extend(wrong.map(|wrong| request.invalid(wrong)));
         }
     }
-    validate_usages(&spec.member("usages"), &mut faults);
+    validate_usages(&spec.member("usages"), errors);
     let signer = spec.member("signerName");
     if signer.text() == LEGACY_SIGNER {
         let detail = "the legacy signerName is not allowed via this API version";
-        faults.push(signer.invalid(detail));
+        errors.push(signer.invalid(detail));
     } else {
-        validate_signer_name(&signer, &mut faults);
+        validate_signer_name(&signer, errors);
     }
     let expiration = spec.member("expirationSeconds");
     if expiration
         .int()
         .is_some_and(|seconds| seconds < MIN_EXPIRATION)
     {
-        faults.push(
+        errors.push(
             expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)"),
         );
     }
     let status = Field::of(object, "status");
-    validate_conditions(&status.member("conditions"), &mut faults);
+    validate_conditions(&status.member("conditions"), errors);
     let certificate = status.member("certificate");
     if !certificate.text().is_empty()
         && let Err(wrong) = check_certificates(&decoded(&certificate))
     {
-        faults.push(certificate.invalid_value("<certificate data>", wrong));
+        errors.push(certificate.invalid_value("<certificate data>", wrong));
     }
-    faults
 }
 
-/// The faults of a change to a request. The spec and the status are those before.
-pub fn validate_certificatesigningrequest_update(object: &Object, stored: &Object) -> Faults {
-    validate_change(object, stored, &Allowed::default())
+/// Adds the errors of a change to a request. The spec and the status are those before.
+pub fn validate_certificatesigningrequest_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_change(object, stored, &Allowed::default(), errors);
 }
 
-/// The faults of a change to the status of a request: a certificate may be issued.
+/// Adds the errors of a change to the status of a request: a certificate may be issued.
 pub fn validate_certificatesigningrequest_status_update(
     object: &Object,
     stored: &Object,
-) -> Faults {
+    errors: &mut ErrorList,
+) {
     let allowed = Allowed {
         certificate: true,
         ..Allowed::default()
     };
-    validate_change(object, stored, &allowed)
+    validate_change(object, stored, &allowed, errors);
 }
 
-/// The faults of a change to the approval of a request.
+/// Adds the errors of a change to the approval of a request.
 pub fn validate_certificatesigningrequest_approval_update(
     object: &Object,
     stored: &Object,
-) -> Faults {
+    errors: &mut ErrorList,
+) {
     let allowed = Allowed {
         approval: true,
         ..Allowed::default()
     };
-    validate_change(object, stored, &allowed)
+    validate_change(object, stored, &allowed, errors);
 }
 
 /// What a change may do.
@@ -125,8 +129,8 @@ struct Allowed {
     certificate: bool,
 }
 
-fn validate_change(object: &Object, stored: &Object, allowed: &Allowed) -> Faults {
-    let mut faults = validate_certificatesigningrequest(object);
+fn validate_change(object: &Object, stored: &Object, allowed: &Allowed, errors: &mut ErrorList) {
+    validate_certificatesigningrequest(object, errors);
     let status = Field::of(object, "status");
     let conditions = status.member("conditions");
     let stored = Field::of(stored, "status");
@@ -135,7 +139,7 @@ fn validate_change(object: &Object, stored: &Object, allowed: &Allowed) -> Fault
         if of_kind(&conditions, kind).count() < of_kind(&before, kind).count() {
             let kind = go_quote(kind);
             let detail = format!("updates may not remove a condition of type {kind}");
-            faults.push(conditions.forbidden(detail));
+            errors.push(conditions.forbidden(detail));
         }
     }
     for kind in ["Approved", "Denied"].iter().filter(|_| !allowed.approval) {
@@ -148,19 +152,18 @@ fn validate_change(object: &Object, stored: &Object, allowed: &Allowed) -> Fault
         };
         let kind = go_quote(kind);
         let detail = format!("updates may not {verb} a condition of type {kind}");
-        faults.push(conditions.forbidden(detail));
+        errors.push(conditions.forbidden(detail));
     }
     let certificate = status.member("certificate");
     let issued = stored.member("certificate");
     if certificate.text() != issued.text() {
         if !allowed.certificate {
-            faults.push(certificate.forbidden("updates may not set certificate content"));
+            errors.push(certificate.forbidden("updates may not set certificate content"));
         } else if !issued.text().is_empty() {
             let detail = "updates may not modify existing certificate content";
-            faults.push(certificate.forbidden(detail));
+            errors.push(certificate.forbidden(detail));
         }
     }
-    faults
 }
 
 /// The conditions of a type.
@@ -169,45 +172,45 @@ fn of_kind<'f>(conditions: &Field<'f>, kind: &str) -> impl Iterator<Item = &'f V
     list.filter(move |condition| condition.get("type").and_then(Value::as_str) == Some(kind))
 }
 
-fn validate_usages(usages: &Field<'_>, faults: &mut Faults) {
+fn validate_usages(usages: &Field<'_>, errors: &mut ErrorList) {
     if usages.is_empty() {
-        faults.push(usages.required(""));
+        errors.push(usages.required(""));
     }
     for usage in usages.items() {
-        super::formats::one_of(&usage, &USAGES, faults);
+        super::formats::one_of(&usage, &USAGES, errors);
     }
     let mut seen = HashSet::new();
     for (usage, value) in usages.items().zip(usages.list()) {
         if !seen.insert(value) {
-            faults.push(usage.duplicate());
+            errors.push(usage.duplicate());
         }
     }
 }
 
 /// The name of a signer is a domain, a slash and a path.
-fn validate_signer_name(signer: &Field<'_>, faults: &mut Faults) {
-    if !require_text(signer, faults) {
+fn validate_signer_name(signer: &Field<'_>, errors: &mut ErrorList) {
+    if !require_text(signer, errors) {
         return;
     }
     let text = signer.text();
     let parts = text.split_once('/').filter(|(_, path)| !path.contains('/'));
     let Some((domain, path)) = parts else {
-        faults.push(signer.invalid(
+        errors.push(signer.invalid(
             "must be a fully qualified domain and path of the form 'example.com/signer-name'",
         ));
         return;
     };
     if domain.len() > MAX_DOMAIN {
-        faults.push(signer.too_long(MAX_DOMAIN));
+        errors.push(signer.too_long(MAX_DOMAIN));
     }
-    validate_labels(signer, domain, names::dns_label, faults);
+    validate_labels(signer, domain, names::dns_label, errors);
     if !domain.contains('.') {
         let detail = "should be a domain with at least two segments separated by dots";
-        faults.push(signer.invalid_value(domain, detail));
+        errors.push(signer.invalid_value(domain, detail));
     }
-    validate_labels(signer, path, names::dns_subdomain, faults);
+    validate_labels(signer, path, names::dns_subdomain, errors);
     if text.len() > MAX_SIGNER_NAME {
-        faults.push(signer.too_long(MAX_SIGNER_NAME));
+        errors.push(signer.too_long(MAX_SIGNER_NAME));
     }
 }
 
@@ -215,7 +218,7 @@ fn validate_labels(
     signer: &Field<'_>,
     part: &str,
     rule: fn(&str) -> Vec<String>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     // Kubernetes reports the first wrong label only.
     let mut labels = part.split('.').map(|label| (label, rule(label)));
@@ -225,22 +228,22 @@ fn validate_labels(
         messages.map(move |message| (label, message))
     }) {
         let detail = format!("validating label {}: {message}", go_quote(label));
-        faults.push(signer.invalid_value(part, detail));
+        errors.push(signer.invalid_value(part, detail));
     }
 }
 
-fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
+fn validate_conditions(conditions: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (condition, value) in conditions.items().zip(conditions.list()) {
         let kind = condition.member("type");
-        require_text(&kind, faults);
+        require_text(&kind, errors);
         let status = condition.member("status");
         let supported: &[&str] = match kind.text() {
             "Approved" | "Denied" | "Failed" => &["True"],
             _ => &["False", "True", "Unknown"],
         };
-        if require_text(&status, faults) {
-            super::formats::one_of(&status, supported, faults);
+        if require_text(&status, errors) {
+            super::formats::one_of(&status, supported, errors);
         }
         let opposite = match kind.text() {
             "Approved" => "Denied",
@@ -249,14 +252,14 @@ fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
         };
         if !opposite.is_empty() && seen.contains(&opposite) {
             let detail = "Approved and Denied conditions are mutually exclusive";
-            faults.push(conditions.invalid_value(kind.text(), detail));
+            errors.push(conditions.invalid_value(kind.text(), detail));
         }
         let name = value
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !seen.insert(name) {
-            faults.push(kind.duplicate());
+            errors.push(kind.duplicate());
         }
     }
 }
@@ -320,7 +323,7 @@ mod tests {
     use super::*;
     use crate::recorded::{Functions, check};
 
-    fn functions(update: fn(&Object, &Object) -> Faults) -> Functions {
+    fn functions(update: fn(&Object, &Object, &mut ErrorList)) -> Functions {
         Functions {
             defaults: None,
             create: validate_certificatesigningrequest,

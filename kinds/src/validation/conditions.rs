@@ -3,47 +3,47 @@
 use api::field::Field;
 use api::names;
 
-use super::Faults;
+use api::error_list::ErrorList;
 
 const MAX_REASON: usize = 1024;
 const MAX_MESSAGE: usize = 32 * 1024;
 
-/// The faults of conditions.
-pub fn validate_conditions(conditions: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of conditions.
+pub fn validate_conditions(conditions: &Field<'_>, errors: &mut ErrorList) {
     let mut seen: Vec<String> = Vec::new();
     for condition in conditions.items() {
         let of = condition.member("type");
         if seen.iter().any(|known| known == of.text()) {
-            faults.push(of.duplicate());
+            errors.push(of.duplicate());
         } else {
             seen.push(of.text().to_owned());
         }
-        validate_condition(&condition, faults);
+        validate_condition(&condition, errors);
     }
 }
 
-fn validate_condition(condition: &Field<'_>, faults: &mut Faults) {
+fn validate_condition(condition: &Field<'_>, errors: &mut ErrorList) {
     let of = condition.member("type");
     let wrong = names::qualified_name(of.text()).into_iter();
-    faults.extend(wrong.map(|message| of.invalid_value(of.text(), message)));
+    errors.extend(wrong.map(|message| of.invalid_value(of.text(), message)));
     let status = condition.member("status");
     if !matches!(status.text(), "False" | "True" | "Unknown") {
-        faults.push(status.not_supported(&["False", "True", "Unknown"]));
+        errors.push(status.not_supported(&["False", "True", "Unknown"]));
     }
     let generation = condition.member("observedGeneration");
     if generation.int().is_some_and(|generation| generation < 0) {
-        faults.push(generation.invalid("must be greater than or equal to zero"));
+        errors.push(generation.invalid("must be greater than or equal to zero"));
     }
     let time = condition.member("lastTransitionTime");
     if !time.is_set() {
-        faults.push(time.required(""));
+        errors.push(time.required(""));
     }
     let reason = condition.member("reason");
     if reason.text().is_empty() {
-        faults.push(reason.required(""));
+        errors.push(reason.required(""));
     } else {
         if !is_reason(reason.text()) {
-            faults.push(reason.invalid(
+            errors.push(reason.invalid(
                 "a condition reason must start with alphabetic character, optionally followed by \
                  a string of alphanumeric characters or '_,:', and must end with an alphanumeric \
                  character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or \
@@ -52,12 +52,12 @@ fn validate_condition(condition: &Field<'_>, faults: &mut Faults) {
             ));
         }
         if reason.text().len() > MAX_REASON {
-            faults.push(reason.too_long(MAX_REASON));
+            errors.push(reason.too_long(MAX_REASON));
         }
     }
     let message = condition.member("message");
     if message.text().len() > MAX_MESSAGE {
-        faults.push(message.too_long(MAX_MESSAGE));
+        errors.push(message.too_long(MAX_MESSAGE));
     }
 }
 

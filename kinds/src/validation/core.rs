@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::Faults;
 use super::formats::config_key;
+use api::error_list::ErrorList;
 use api::go_json::object_error;
 
 /// The limit on all data of a ConfigMap or a Secret.
@@ -24,46 +24,48 @@ fn decoded_len(base64: &str) -> usize {
     (base64.len() / 4 * 3).saturating_sub(padding.count())
 }
 
-fn validate_key(entry: &Field<'_>, key: &str, faults: &mut Faults) {
+fn validate_key(entry: &Field<'_>, key: &str, errors: &mut ErrorList) {
     let wrong = config_key(key).into_iter();
-    faults.extend(wrong.map(|message| entry.invalid_value(key, message)));
+    errors.extend(wrong.map(|message| entry.invalid_value(key, message)));
 }
 
-/// The faults of a ConfigMap.
-pub fn validate_configmap(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a ConfigMap.
+pub fn validate_configmap(object: &Object, errors: &mut ErrorList) {
     let mut size = 0;
     let binary = Field::of(object, "binaryData");
     for (key, entry) in Field::of(object, "data").entries() {
-        validate_key(&entry, key, &mut faults);
+        validate_key(&entry, key, errors);
         if binary.key(key).is_set() {
             let why = "duplicate of key present in binaryData";
-            faults.push(entry.invalid_value(key, why));
+            errors.push(entry.invalid_value(key, why));
         }
         size += entry.text().len();
     }
     for (key, entry) in binary.entries() {
-        validate_key(&entry, key, &mut faults);
+        validate_key(&entry, key, errors);
         size += decoded_len(entry.text());
     }
     if size > MAX_DATA {
-        faults.push(FieldError::too_long("[]", MAX_DATA));
+        errors.push(FieldError::too_long("[]", MAX_DATA));
     }
-    faults
 }
 
-/// The faults of a change to a ConfigMap.
-pub fn validate_configmap_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = changes_of_immutable(object, stored, &["data", "binaryData"]);
-    faults.extend(validate_configmap(object));
-    faults
+/// Adds the errors of a change to a ConfigMap.
+pub fn validate_configmap_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    changes_of_immutable(object, stored, &["data", "binaryData"], errors);
+    validate_configmap(object, errors);
 }
 
 /// The changes to an object that is marked immutable: of the mark itself, and of these members.
-fn changes_of_immutable(object: &Object, stored: &Object, members: &[&str]) -> Faults {
+fn changes_of_immutable(
+    object: &Object,
+    stored: &Object,
+    members: &[&str],
+    errors: &mut ErrorList,
+) {
     let is_marked = |object: &Object| object.at(&["immutable"]) == Some(&Value::Bool(true));
     if !is_marked(stored) {
-        return Faults::new();
+        return;
     }
     let unmarked = (!is_marked(object)).then_some("immutable");
     let changed = members
@@ -71,22 +73,19 @@ fn changes_of_immutable(object: &Object, stored: &Object, members: &[&str]) -> F
         .copied()
         .filter(|name| object.0.get(*name) != stored.0.get(*name));
     let forbidden = unmarked.into_iter().chain(changed);
-    forbidden
-        .map(|name| FieldError::forbidden(name, UNCHANGEABLE))
-        .collect()
+    errors.extend(forbidden.map(|name| FieldError::forbidden(name, UNCHANGEABLE)));
 }
 
-/// The faults of a Secret, whose type decides what it must have.
-pub fn validate_secret(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a Secret, whose type decides what it must have.
+pub fn validate_secret(object: &Object, errors: &mut ErrorList) {
     let data = Field::of(object, "data");
     let mut size = 0;
     for (key, entry) in data.entries() {
-        validate_key(&entry, key, &mut faults);
+        validate_key(&entry, key, errors);
         size += decoded_len(entry.text());
     }
     if size > MAX_DATA {
-        faults.push(data.too_long(MAX_DATA));
+        errors.push(data.too_long(MAX_DATA));
     }
     match object.text(&["type"]) {
         "kubernetes.io/service-account-token" => {
@@ -94,102 +93,97 @@ pub fn validate_secret(object: &Object) -> Faults {
             let annotations = metadata.member("annotations");
             let name = annotations.key(ACCOUNT_NAME);
             if name.text().is_empty() {
-                faults.push(name.required(""));
+                errors.push(name.required(""));
             }
         }
-        "kubernetes.io/dockercfg" => validate_document(&data.key(".dockercfg"), &mut faults),
+        "kubernetes.io/dockercfg" => validate_document(&data.key(".dockercfg"), errors),
         "kubernetes.io/dockerconfigjson" => {
-            validate_document(&data.key(".dockerconfigjson"), &mut faults);
+            validate_document(&data.key(".dockerconfigjson"), errors);
         }
         "kubernetes.io/basic-auth" => {
             let parts = [data.key("username"), data.key("password")];
             if !parts.iter().any(Field::is_set) {
-                faults.extend(parts.iter().map(|part| part.required("")));
+                errors.extend(parts.iter().map(|part| part.required("")));
             }
         }
         "kubernetes.io/ssh-auth" => {
             let key = data.key("ssh-privatekey");
             if key.text().is_empty() {
-                faults.push(key.required(""));
+                errors.push(key.required(""));
             }
         }
         "kubernetes.io/tls" => {
             let parts = [data.key("tls.crt"), data.key("tls.key")];
             let missing = parts.iter().filter(|part| !part.is_set());
-            faults.extend(missing.map(|part| part.required("")));
+            errors.extend(missing.map(|part| part.required("")));
         }
         _ => {}
     }
-    faults
 }
 
 /// An entry that is a JSON object.
-fn validate_document(entry: &Field<'_>, faults: &mut Faults) {
+fn validate_document(entry: &Field<'_>, errors: &mut ErrorList) {
     if !entry.is_set() {
-        faults.push(entry.required(""));
+        errors.push(entry.required(""));
         return;
     }
     let document = STANDARD.decode(entry.text()).unwrap_or_default();
     if let Some(wrong) = object_error(&document) {
-        faults.push(entry.invalid_value("<secret contents redacted>", wrong));
+        errors.push(entry.invalid_value("<secret contents redacted>", wrong));
     }
 }
 
-/// The faults of a change to a Secret.
-pub fn validate_secret_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to a Secret.
+pub fn validate_secret_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let kind = Field::of(object, "type");
     if kind.text() != stored.text(&["type"]) {
-        faults.push(kind.invalid_value(kind.text(), "field is immutable"));
+        errors.push(kind.invalid_value(kind.text(), "field is immutable"));
     }
-    faults.extend(changes_of_immutable(object, stored, &["data"]));
-    faults.extend(validate_secret(object));
-    faults
+    changes_of_immutable(object, stored, &["data"], errors);
+    validate_secret(object, errors);
 }
 
-/// The faults of a new namespace.
-pub fn validate_namespace(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a new namespace.
+pub fn validate_namespace(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let finalizers = spec.member("finalizers");
     for finalizer in finalizers.items() {
-        validate_finalizer(&finalizers, finalizer.text(), &mut faults);
+        validate_finalizer(&finalizers, finalizer.text(), errors);
     }
-    faults
 }
 
-/// The faults of a change to the finalizers of a namespace.
-pub fn validate_namespace_finalize_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the finalizers of a namespace.
+pub fn validate_namespace_finalize_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
     let spec = Field::of(object, "spec");
     for finalizer in spec.member("finalizers").items() {
-        validate_finalizer(&finalizer, finalizer.text(), &mut faults);
+        validate_finalizer(&finalizer, finalizer.text(), errors);
     }
-    faults
 }
 
-fn validate_finalizer(field: &Field<'_>, name: &str, faults: &mut Faults) {
+fn validate_finalizer(field: &Field<'_>, name: &str, errors: &mut ErrorList) {
     let wrong = names::qualified_name(name).into_iter();
-    faults.extend(wrong.map(|message| field.invalid_value(name, message)));
+    errors.extend(wrong.map(|message| field.invalid_value(name, message)));
     if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
         let why = "name is neither a standard finalizer name nor is it fully qualified";
-        faults.push(field.invalid_value(name, why));
+        errors.push(field.invalid_value(name, why));
     }
 }
 
-/// The faults of a binding of a pod.
-pub fn validate_binding(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a binding of a pod.
+pub fn validate_binding(object: &Object, errors: &mut ErrorList) {
     let target = Field::of(object, "target");
     let kind = target.member("kind");
     if !matches!(kind.text(), "" | "Node") {
-        faults.push(kind.not_supported(&["Node", "<empty>"]));
+        errors.push(kind.not_supported(&["Node", "<empty>"]));
     }
     let name = target.member("name");
     if name.text().is_empty() {
-        faults.push(name.required(""));
+        errors.push(name.required(""));
     }
-    faults
 }
 
 #[cfg(test)]
@@ -220,7 +214,7 @@ mod tests {
                 },
                 _ => Functions {
                     defaults: None,
-                    create: |_| Faults::new(),
+                    create: |_, _| {},
                     update: None,
                 },
             },
@@ -238,8 +232,8 @@ mod tests {
         object
             .0
             .insert("data".to_owned(), serde_json::json!({"a": large, "b": "x"}));
-        let faults = validate_configmap(&object);
-        let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let errors = ErrorList::of(|errors| validate_configmap(&object, errors));
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["[]: Too long: may not be more than 1048576 bytes"]);
     }
 }

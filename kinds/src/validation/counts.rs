@@ -1,22 +1,21 @@
 //! What is refused of numbers that count something, and of fields that never change.
 
-use api::field::Field;
-use api::field_error::FieldError;
+use api::field::{Field, LazyError};
 use serde_json::Value;
 
-use super::Faults;
+use api::error_list::ErrorList;
 
 /// A number, if it is there, is not below zero.
-pub fn validate_nonnegative(field: &Field<'_>, faults: &mut Faults) {
+pub fn validate_nonnegative(field: &Field<'_>, errors: &mut ErrorList) {
     if field.int().is_some_and(|number| number < 0) {
-        faults.push(field.invalid("must be greater than or equal to 0"));
+        errors.push(field.invalid("must be greater than or equal to 0"));
     }
 }
 
 /// These numbers below a struct, if they are there, are not below zero.
-pub fn validate_all_nonnegative(parent: &Field<'_>, names: &[&str], faults: &mut Faults) {
+pub fn validate_all_nonnegative(parent: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     for name in names {
-        validate_nonnegative(&parent.member(name), faults);
+        validate_nonnegative(&parent.member(name), errors);
     }
 }
 
@@ -31,13 +30,13 @@ pub fn validate_not_above(
     names: &[&str],
     limit: &str,
     message: &str,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let limit = number(&parent.member(limit));
     for name in names {
         let counted = parent.member(name);
         if number(&counted) > limit {
-            faults.push(counted.invalid_value(number(&counted), message));
+            errors.push(counted.invalid_value(number(&counted), message));
         }
     }
 }
@@ -51,21 +50,21 @@ fn percent(text: &str) -> Option<i64> {
 }
 
 /// A number that is not below zero, or a percentage.
-pub fn validate_number_or_percent(field: &Field<'_>, faults: &mut Faults) {
+pub fn validate_number_or_percent(field: &Field<'_>, errors: &mut ErrorList) {
     match field.value() {
-        Some(Value::String(text)) if percent(text).is_none() => faults.push(field.invalid(
+        Some(Value::String(text)) if percent(text).is_none() => errors.push(field.invalid(
             "a valid percent string must be a numeric string followed by an ending '%' (e.g. \
              '1%',  or '93%', regex used for validation is '[0-9]+%')",
         )),
         Some(Value::String(_)) => {}
-        _ => validate_nonnegative(field, faults),
+        _ => validate_nonnegative(field, errors),
     }
 }
 
 /// A percentage is not above 100.
-pub fn validate_at_most_all(field: &Field<'_>, faults: &mut Faults) {
+pub fn validate_at_most_all(field: &Field<'_>, errors: &mut ErrorList) {
     if percent(field.text()).is_some_and(|percent| percent > 100) {
-        faults.push(field.invalid("must not be greater than 100%"));
+        errors.push(field.invalid("must not be greater than 100%"));
     }
 }
 
@@ -83,7 +82,7 @@ pub fn is_zero(field: &Field<'_>) -> bool {
 }
 
 /// The fault of a number, which is there, that may only grow.
-pub fn decremented(field: &Field<'_>, stored: &Field<'_>) -> Option<FieldError> {
+pub fn decremented<'f>(field: &Field<'f>, stored: &Field<'_>) -> Option<LazyError<'f>> {
     let is_less = match (field.int(), stored.int()) {
         (None, Some(_)) => true,
         (Some(number), Some(stored)) => number < stored,
@@ -96,9 +95,9 @@ pub fn decremented(field: &Field<'_>, stored: &Field<'_>) -> Option<FieldError> 
 pub const IMMUTABLE: &str = "field is immutable";
 
 /// A single value never changes.
-pub fn validate_immutable(field: &Field<'_>, stored: &Field<'_>, faults: &mut Faults) {
+pub fn validate_immutable(field: &Field<'_>, stored: &Field<'_>, errors: &mut ErrorList) {
     if !is_same(field.value(), stored.value()) {
-        faults.push(field.invalid(IMMUTABLE));
+        errors.push(field.invalid(IMMUTABLE));
     }
 }
 

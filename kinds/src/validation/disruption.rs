@@ -3,29 +3,32 @@
 use api::field::Field;
 use api::object::Object;
 
-use super::Faults;
 use super::conditions::validate_conditions;
 use super::counts::{validate_all_nonnegative, validate_at_most_all, validate_number_or_percent};
 use super::internal::invalid_struct;
 use super::selectors::{has_invalid_values, validate_label_selector};
+use api::error_list::ErrorList;
 
-/// The faults of a budget.
-pub fn validate_poddisruptionbudget(object: &Object) -> Faults {
-    validate(object, false)
+/// Adds the errors of a budget.
+pub fn validate_poddisruptionbudget(object: &Object, errors: &mut ErrorList) {
+    validate(object, false, errors);
 }
 
-/// The faults of a change to a budget. A selector whose values no label can have may keep them.
-pub fn validate_poddisruptionbudget_update(object: &Object, stored: &Object) -> Faults {
+/// Adds the errors of a change to a budget. A selector whose values no label can have may keep them.
+pub fn validate_poddisruptionbudget_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
     let old = Field::of(stored, "spec");
-    validate(object, has_invalid_values(&old.member("selector")))
+    validate(object, has_invalid_values(&old.member("selector")), errors);
 }
 
-fn validate(object: &Object, allows_invalid_values: bool) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, allows_invalid_values: bool, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let limits = ["minAvailable", "maxUnavailable"];
     if limits.iter().all(|name| spec.member(name).is_set()) {
-        faults.push(invalid_struct(
+        errors.push(invalid_struct(
             &spec,
             "policy.v1.PodDisruptionBudgetSpec",
             "minAvailable and maxUnavailable cannot be both set",
@@ -33,30 +36,31 @@ fn validate(object: &Object, allows_invalid_values: bool) -> Faults {
     }
     for name in limits {
         let limit = spec.member(name);
-        validate_number_or_percent(&limit, &mut faults);
-        validate_at_most_all(&limit, &mut faults);
+        validate_number_or_percent(&limit, errors);
+        validate_at_most_all(&limit, errors);
     }
-    validate_label_selector(&spec.member("selector"), allows_invalid_values, &mut faults);
+    validate_label_selector(&spec.member("selector"), allows_invalid_values, errors);
     let policy = spec.member("unhealthyPodEvictionPolicy");
     if policy.is_set() && !matches!(policy.text(), "AlwaysAllow" | "IfHealthyBudget") {
-        faults.push(policy.not_supported(&["AlwaysAllow", "IfHealthyBudget"]));
+        errors.push(policy.not_supported(&["AlwaysAllow", "IfHealthyBudget"]));
     }
-    faults
 }
 
-/// The faults of a change to the status of a budget.
-pub fn validate_poddisruptionbudget_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of a budget.
+pub fn validate_poddisruptionbudget_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
     let status = Field::of(object, "status");
-    validate_conditions(&status.member("conditions"), &mut faults);
+    validate_conditions(&status.member("conditions"), errors);
     let counts = [
         "disruptionsAllowed",
         "currentHealthy",
         "desiredHealthy",
         "expectedPods",
     ];
-    validate_all_nonnegative(&status, &counts, &mut faults);
-    faults
+    validate_all_nonnegative(&status, &counts, errors);
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::Faults;
 use super::formats::report;
 use super::internal::internal_json;
+use api::error_list::ErrorList;
 
 const MAX_TEXT: usize = 128;
 const MAX_MESSAGE: usize = 1024;
@@ -18,39 +18,39 @@ const CORE_REPORTER: &str = "reportingComponent";
 const EVENTS_REPORTER: &str = "reportingController";
 const REFERENCE: &str = "core.v1.ObjectReference";
 
-/// The faults of an Event of the core group.
-pub fn validate_event(object: &Object) -> Faults {
-    validate(object, CORE_REPORTER)
+/// Adds the errors of an Event of the core group.
+pub fn validate_event(object: &Object, errors: &mut ErrorList) {
+    validate(object, CORE_REPORTER, errors);
 }
 
-/// The faults of a change to an Event of the core group.
-pub fn validate_event_update(object: &Object, _stored: &Object) -> Faults {
-    validate(object, CORE_REPORTER)
+/// Adds the errors of a change to an Event of the core group.
+pub fn validate_event_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate(object, CORE_REPORTER, errors);
 }
 
-/// The faults of an Event of `events.k8s.io`.
-pub fn validate_events_event(object: &Object) -> Faults {
-    let mut faults = validate(object, EVENTS_REPORTER);
-    validate_series(object, &mut faults);
+/// Adds the errors of an Event of `events.k8s.io`.
+pub fn validate_events_event(object: &Object, errors: &mut ErrorList) {
+    validate(object, EVENTS_REPORTER, errors);
+    validate_series(object, errors);
     let time = Field::of(object, "eventTime");
     if !time.is_set() {
-        faults.push(time.required(""));
+        errors.push(time.required(""));
     }
     let kind = Field::of(object, "type");
     if !matches!(kind.text(), "Normal" | "Warning") {
         let why = format!("has invalid value: {}", kind.text());
-        faults.push(kind.invalid_value("", why));
+        errors.push(kind.invalid_value("", why));
     }
     let is_unset = "needs to be unset";
     for name in ["firstTimestamp", "lastTimestamp"] {
         let time = Field::of(object, name);
         if time.is_set() {
-            faults.push(time.invalid_value("", is_unset));
+            errors.push(time.invalid_value("", is_unset));
         }
     }
     let count = Field::of(object, "count");
     if count.int().unwrap_or_default() != 0 {
-        faults.push(count.invalid_value("", is_unset));
+        errors.push(count.invalid_value("", is_unset));
     }
     let source = Field::of(object, "source");
     let parts = ["component", "host"];
@@ -58,24 +58,21 @@ pub fn validate_events_event(object: &Object) -> Faults {
         .iter()
         .any(|part| !source.member(part).text().is_empty())
     {
-        faults.push(source.invalid_value("", is_unset));
+        errors.push(source.invalid_value("", is_unset));
     }
-    faults
 }
 
-/// The faults of a change to an Event of `events.k8s.io`. Only its series changes.
-pub fn validate_events_event_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate(object, EVENTS_REPORTER);
+/// Adds the errors of a change to an Event of `events.k8s.io`. Only its series changes.
+pub fn validate_events_event_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate(object, EVENTS_REPORTER, errors);
     if object.0.get("series") != stored.0.get("series") {
-        validate_series(object, &mut faults);
+        validate_series(object, errors);
     }
-    validate_unchanged(object, stored, &mut faults);
-    faults
+    validate_unchanged(object, stored, errors);
 }
 
 /// The rules of both versions, which have different names for what reports.
-fn validate(object: &Object, reporter: &str) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, reporter: &str, errors: &mut ErrorList) {
     let namespace = object.namespace();
     let involved = Field::of(object, "involvedObject");
     let involved = involved.member("namespace");
@@ -87,55 +84,54 @@ fn validate(object: &Object, reporter: &str) -> Faults {
         (_, true) => true,
     };
     if !is_right {
-        faults.push(involved.invalid_value(involved.text(), OTHER_NAMESPACE));
+        errors.push(involved.invalid_value(involved.text(), OTHER_NAMESPACE));
     }
     if is_new {
-        validate_reporter(object, reporter, &mut faults);
+        validate_reporter(object, reporter, errors);
     }
     let wrong = names::dns_subdomain(namespace).into_iter();
-    faults.extend(wrong.map(|message| FieldError::invalid("namespace", namespace, message)));
-    faults
+    errors.extend(wrong.map(|message| FieldError::invalid("namespace", namespace, message)));
 }
 
-fn validate_reporter(object: &Object, reporter: &str, faults: &mut Faults) {
+fn validate_reporter(object: &Object, reporter: &str, errors: &mut ErrorList) {
     let controller = Field::named(reporter, object.0.get(CORE_REPORTER));
     if controller.text().is_empty() {
-        faults.push(controller.required(""));
+        errors.push(controller.required(""));
     }
     report(
         &controller,
         names::qualified_name(controller.text()),
-        faults,
+        errors,
     );
     for name in ["reportingInstance", "action", "reason"] {
         let field = Field::of(object, name);
         if field.text().is_empty() {
-            faults.push(field.required(""));
+            errors.push(field.required(""));
         }
-        validate_length(&field, MAX_TEXT, faults);
+        validate_length(&field, MAX_TEXT, errors);
     }
-    validate_length(&Field::of(object, "message"), MAX_MESSAGE, faults);
+    validate_length(&Field::of(object, "message"), MAX_MESSAGE, errors);
 }
 
-fn validate_length(field: &Field<'_>, limit: usize, faults: &mut Faults) {
+fn validate_length(field: &Field<'_>, limit: usize, errors: &mut ErrorList) {
     if field.text().len() > limit {
         let why = format!("can have at most {limit} characters");
-        faults.push(field.invalid_value("", why));
+        errors.push(field.invalid_value("", why));
     }
 }
 
-fn validate_series(object: &Object, faults: &mut Faults) {
+fn validate_series(object: &Object, errors: &mut ErrorList) {
     let series = Field::of(object, "series");
     if !series.is_set() {
         return;
     }
     let count = series.member("count");
     if count.int().unwrap_or_default() < 2 {
-        faults.push(count.invalid_value("", "should be at least 2"));
+        errors.push(count.invalid_value("", "should be at least 2"));
     }
     let last = series.member("lastObservedTime");
     if !last.is_set() {
-        faults.push(last.required(""));
+        errors.push(last.required(""));
     }
 }
 
@@ -149,7 +145,7 @@ enum Form {
 }
 
 /// All fields but the series stay as they are.
-fn validate_unchanged(object: &Object, stored: &Object, faults: &mut Faults) {
+fn validate_unchanged(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let fields = [
         ("involvedObject", Form::Struct(REFERENCE)),
         ("reason", Form::Text),
@@ -179,7 +175,7 @@ fn validate_unchanged(object: &Object, stored: &Object, faults: &mut Faults) {
             } else {
                 name
             };
-            faults.push(FieldError::invalid_document(
+            errors.push(FieldError::invalid_document(
                 path,
                 &now,
                 "field is immutable",
@@ -226,9 +222,9 @@ mod tests {
                 },
                 false => Functions {
                     defaults: None,
-                    create: |object| validate_events_event(&in_core(object)),
-                    update: Some(|object, stored| {
-                        validate_events_event_update(&in_core(object), &in_core(stored))
+                    create: |object, errors| validate_events_event(&in_core(object), errors),
+                    update: Some(|object, stored, errors| {
+                        validate_events_event_update(&in_core(object), &in_core(stored), errors);
                     }),
                 },
             },

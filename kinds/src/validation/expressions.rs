@@ -4,11 +4,10 @@
 use std::sync::{Arc, LazyLock};
 
 use api::cel::{Environment, Type, compile};
-use api::field::Field;
-use api::field_error::FieldError;
+use api::field::{Field, LazyError};
 use serde_json::Value;
 
-use super::Faults;
+use api::error_list::ErrorList;
 
 /// The most bytes of a part of a struct that expressions of one object have together. Expressions
 /// behind it are not read.
@@ -136,64 +135,68 @@ pub static DEVICE: LazyLock<Environment> = LazyLock::new(|| {
     Environment::default().with("device", device).with_bind()
 });
 
-/// The faults of an expression that must have a value of one of these types. `wanted` names them.
+/// Adds the errors of an expression that must have a value of one of these types. `wanted` names them.
 pub fn validate_expression(
     expression: &Field<'_>,
     environment: &Environment,
     wanted: &str,
     fits: fn(&Type) -> bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> Type {
     match compile(expression.text(), environment) {
         Err(why) => {
-            faults.push(failed(expression, &why));
+            errors.push(failed(expression, &why));
             Type::Dyn
         }
         Ok(compiled) => {
             if !fits(&compiled.result) {
                 let found = &compiled.result;
                 let detail = format!("must evaluate to {wanted} but got {found}");
-                faults.push(expression.invalid_value(expression.text(), detail));
+                errors.push(expression.invalid_value(expression.text(), detail));
             }
             compiled.result
         }
     }
 }
 
-fn failed(expression: &Field<'_>, why: &str) -> FieldError {
+fn failed<'f>(expression: &Field<'f>, why: &str) -> LazyError<'f> {
     let detail = format!("compilation failed: {why}");
     expression.invalid_value(expression.text(), detail)
 }
 
-/// The faults of a condition.
-pub fn validate_condition(expression: &Field<'_>, environment: &Environment, faults: &mut Faults) {
+/// Adds the errors of a condition.
+pub fn validate_condition(
+    expression: &Field<'_>,
+    environment: &Environment,
+    errors: &mut ErrorList,
+) {
     validate_expression(
         expression,
         environment,
         "bool",
         |of| *of == Type::Bool,
-        faults,
+        errors,
     );
 }
 
-/// The faults of a condition of which white space around it does not count.
+/// Adds the errors of a condition of which white space around it does not count.
 pub fn validate_trimmed_condition(
     expression: &Field<'_>,
     environment: &Environment,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let trimmed = expression.text().trim().into();
-    validate_condition(&expression.with_value(&trimmed), environment, faults);
+    validate_condition(&expression.with_value(&trimmed), environment, errors);
 }
 
-/// The faults of an expression that selects devices.
-pub fn validate_device_selector(expression: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of an expression that selects devices.
+pub fn validate_device_selector(expression: &Field<'_>, errors: &mut ErrorList) {
     match compile(expression.text(), &DEVICE) {
-        Err(why) => faults.push(failed(expression, &why)),
+        Err(why) => errors.push(failed(expression, &why)),
         Ok(compiled) if !matches!(compiled.result, Type::Bool | Type::Any) => {
             let found = &compiled.result;
             let detail = format!("must evaluate to bool or the unknown type, not {found}");
-            faults.push(expression.invalid_value(expression.text(), detail));
+            errors.push(expression.invalid_value(expression.text(), detail));
         }
         Ok(_) => {}
     }
@@ -243,14 +246,14 @@ impl Policy {
     }
 
     /// Reads a variable, which those behind it may use.
-    pub fn declare(&mut self, name: &str, expression: &Field<'_>, faults: &mut Faults) {
+    pub fn declare(&mut self, name: &str, expression: &Field<'_>, errors: &mut ErrorList) {
         if self.variables.len() >= MAX_VARIABLES || !self.may_read(expression) {
             // What is behind it may be of any type.
             self.left = 0;
             return;
         }
         let any = |_: &Type| true;
-        let of = validate_expression(expression, &self.expressions, "", any, faults);
+        let of = validate_expression(expression, &self.expressions, "", any, errors);
         self.variables.push((name.to_owned(), of));
         self.renew();
     }

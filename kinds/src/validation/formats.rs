@@ -2,11 +2,11 @@
 //!
 //! Each rule returns the messages of Kubernetes for what is wrong; none for what is right.
 
-use api::field::Field;
+use api::field::{Detail, Field};
 use api::names;
 use serde_json::Value;
 
-use super::Faults;
+use api::error_list::ErrorList;
 
 const LABEL_REGEX: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_REGEX: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -21,30 +21,32 @@ const MAX_PORT_NAME: usize = 15;
 const MAX_ID: i64 = 2_147_483_647;
 
 /// Reports all that is wrong with a text.
-pub fn report(
-    field: &Field<'_>,
-    wrong: impl IntoIterator<Item = impl Into<String>>,
-    faults: &mut Faults,
+pub fn report<'f, D: Into<Detail<'f>>>(
+    field: &Field<'f>,
+    wrong: impl IntoIterator<Item = D>,
+    errors: &mut ErrorList,
 ) {
-    let value = field.value().cloned().unwrap_or_else(|| "".into());
     for message in wrong {
-        faults.push(field.invalid_value(value.clone(), message));
+        errors.push(match field.value() {
+            Some(_) => field.invalid(message),
+            None => field.invalid_value("", message),
+        });
     }
 }
 
 /// A text may not be absent. Returns whether it is there.
-pub fn require_text(field: &Field<'_>, faults: &mut Faults) -> bool {
+pub fn require_text(field: &Field<'_>, errors: &mut ErrorList) -> bool {
     let is_there = !field.text().is_empty();
     if !is_there {
-        faults.push(field.required(""));
+        errors.push(field.required(""));
     }
     is_there
 }
 
 /// A text is one of these. An absent one counts as empty.
-pub fn one_of(field: &Field<'_>, supported: &[&str], faults: &mut Faults) {
+pub fn one_of(field: &Field<'_>, supported: &[&str], errors: &mut ErrorList) {
     if !supported.contains(&field.text()) {
-        faults.push(field.not_supported(supported));
+        errors.push(field.not_supported(supported));
     }
 }
 
@@ -138,31 +140,31 @@ fn is_label_with(text: &str, between: &[u8]) -> bool {
 }
 
 /// A domain with at least two labels, which may end in a dot. Faults are those of its field.
-pub fn validate_fully_qualified_domain(field: &Field<'_>, faults: &mut Faults) {
-    if !require_text(field, faults) {
+pub fn validate_fully_qualified_domain(field: &Field<'_>, errors: &mut ErrorList) {
+    if !require_text(field, errors) {
         return;
     }
     let text = field.text();
     let name = text.strip_suffix('.').unwrap_or(text);
     let wrong = names::dns_subdomain(name);
     if !wrong.is_empty() {
-        faults.extend(wrong.into_iter().map(|m| field.invalid_value(name, m)));
+        errors.extend(wrong.into_iter().map(|m| field.invalid_value(name, m)));
         return;
     }
     if !name.contains('.') {
         let why = "should be a domain with at least two segments separated by dots";
-        faults.push(field.invalid_value(name, why));
+        errors.push(field.invalid_value(name, why));
         return;
     }
     for label in name.split('.') {
         let wrong = names::dns_label(label).into_iter();
-        faults.extend(wrong.map(|message| field.invalid_value(label, message)));
+        errors.extend(wrong.map(|message| field.invalid_value(label, message)));
     }
 }
 
 /// A domain, a slash, and a path of HTTP. Faults are those of its field.
-pub fn domain_prefixed_path(field: &Field<'_>, faults: &mut Faults) {
-    if !require_text(field, faults) {
+pub fn domain_prefixed_path(field: &Field<'_>, errors: &mut ErrorList) {
+    if !require_text(field, errors) {
         return;
     }
     let text = field.text();
@@ -170,18 +172,18 @@ pub fn domain_prefixed_path(field: &Field<'_>, faults: &mut Faults) {
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => (domain, path),
         _ => {
             let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            faults.push(field.invalid(why));
+            errors.push(field.invalid(why));
             return;
         }
     };
     let wrong = names::dns_subdomain(domain).into_iter();
-    faults.extend(wrong.map(|message| field.invalid_value(domain, message)));
+    errors.extend(wrong.map(|message| field.invalid_value(domain, message)));
     let is_valid = consists_of(path, |byte| {
         byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)
     });
     if !is_valid {
         let why = with_examples("Invalid path", &[], HTTP_PATH_REGEX);
-        faults.push(field.invalid_value(path, why));
+        errors.push(field.invalid_value(path, why));
     }
 }
 

@@ -3,24 +3,22 @@
 use api::field::Field;
 use api::object::Object;
 
-use super::Faults;
 use super::counts::validate_nonnegative;
+use api::error_list::ErrorList;
 
-/// The faults of a Lease.
-pub fn validate_lease(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a Lease.
+pub fn validate_lease(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let duration = spec.member("leaseDurationSeconds");
     if duration.int().is_some_and(|seconds| seconds <= 0) {
-        faults.push(duration.invalid("must be greater than 0"));
+        errors.push(duration.invalid("must be greater than 0"));
     }
-    validate_nonnegative(&spec.member("leaseTransitions"), &mut faults);
-    faults
+    validate_nonnegative(&spec.member("leaseTransitions"), errors);
 }
 
-/// The faults of a change to a Lease.
-pub fn validate_lease_update(object: &Object, _stored: &Object) -> Faults {
-    validate_lease(object)
+/// Adds the errors of a change to a Lease.
+pub fn validate_lease_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_lease(object, errors);
 }
 
 #[cfg(test)]

@@ -39,8 +39,3 @@ pub mod services;
 pub mod storage;
 pub mod texts;
 pub mod workloads;
-
-use api::field_error::FieldError;
-
-/// The faults of an object, in order.
-pub type Faults = Vec<FieldError>;

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind, go_quote};
+use api::field_error::{FieldErrorKind, go_quote};
 use api::names;
 use api::object::Object;
 use serde_json::{Map, Value};
 
-use super::Faults;
 use super::addresses::{Range, validate_legacy_range};
 use super::formats::{one_of, report};
 use super::internal::internal_json;
 use super::pods::containers::resources::validate_quantity;
+use api::error_list::ErrorList;
 use api::go_json::{Expected, document_error};
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
@@ -21,49 +21,42 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const MAX_FEATURE: usize = 253;
 const ONLY_ONCE: &str = "except from \"\" to valid";
 
-/// The faults of a new Node.
-pub fn validate_node(object: &Object) -> Faults {
-    validate(object, &[])
+/// Adds the errors of a new Node.
+pub fn validate_node(object: &Object, errors: &mut ErrorList) {
+    validate(object, &[], errors);
 }
 
-/// The faults of a Node. Ranges that are stored keep their form.
-fn validate(object: &Object, stored_ranges: &[&str]) -> Faults {
-    let mut faults = Faults::new();
-    validate_annotations(object, &mut faults);
+/// Adds the errors of a Node. Ranges that are stored keep their form.
+fn validate(object: &Object, stored_ranges: &[&str], errors: &mut ErrorList) {
+    validate_annotations(object, errors);
     let spec = Field::of(object, "spec");
     let taints = spec.member("taints");
     // Kubernetes reports them below the metadata.
-    validate_taints(
-        &Field::named("metadata.taints", taints.value()),
-        &mut faults,
-    );
-    validate_resources(object, &mut faults);
-    validate_swap(object, &mut faults);
-    validate_features(object, &mut faults);
-    validate_pod_ranges(&spec, stored_ranges, &mut faults);
-    faults
+    validate_taints(&Field::named("metadata.taints", taints.value()), errors);
+    validate_resources(object, errors);
+    validate_swap(object, errors);
+    validate_features(object, errors);
+    validate_pod_ranges(&spec, stored_ranges, errors);
 }
 
-/// The faults of a change to a Node.
-pub fn validate_node_update(object: &Object, stored: &Object) -> Faults {
+/// Adds the errors of a change to a Node.
+pub fn validate_node_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let ranges = stored.at(&["spec", "podCIDRs"]).and_then(Value::as_array);
     let ranges: Vec<&str> = ranges
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let mut faults = validate(object, &ranges);
-    faults.extend(validate_node_status_update(object, stored));
-    faults
+    validate(object, &ranges, errors);
+    validate_node_status_update(object, stored, errors);
 }
 
-/// The faults of a change to the status of a Node.
-pub fn validate_node_status_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_annotations(object, &mut faults);
-    validate_resources(object, &mut faults);
-    validate_features(object, &mut faults);
-    validate_addresses(object, &mut faults);
+/// Adds the errors of a change to the status of a Node.
+pub fn validate_node_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_annotations(object, errors);
+    validate_resources(object, errors);
+    validate_features(object, errors);
+    validate_addresses(object, errors);
     let (spec, before) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let (ranges, old) = (spec.member("podCIDRs"), before.member("podCIDRs"));
     if !old.is_empty() {
@@ -71,53 +64,49 @@ pub fn validate_node_status_update(object: &Object, stored: &Object) -> Faults {
         if ranges.len() == old.len() {
             let pairs = ranges.list().iter().zip(old.list());
             for _ in pairs.filter(|(new, old)| new != old) {
-                faults.push(ranges.forbidden(why.clone()));
+                errors.push(ranges.forbidden(why.clone()));
             }
         } else {
-            faults.push(ranges.forbidden(why));
+            errors.push(ranges.forbidden(why));
         }
     }
     let (provider, old) = (spec.member("providerID"), before.member("providerID"));
     if !old.text().is_empty() && provider.text() != old.text() {
         let why = format!("node updates may not change providerID {ONLY_ONCE}");
-        faults.push(provider.forbidden(why));
+        errors.push(provider.forbidden(why));
     }
     let taints = spec.member("taints");
-    validate_taints(
-        &Field::named("metadata.taints", taints.value()),
-        &mut faults,
-    );
+    validate_taints(&Field::named("metadata.taints", taints.value()), errors);
     let external = spec.member("externalID");
     if external.text() != before.member("externalID").text() {
-        faults.push(external.forbidden("may not be updated"));
+        errors.push(external.forbidden("may not be updated"));
     }
-    faults
 }
 
 /// Annotations that fields have replaced. They are documents of their own.
-fn validate_annotations(object: &Object, faults: &mut Faults) {
+fn validate_annotations(object: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let annotations = metadata.member("annotations");
     let taints = annotations.key(TAINTS);
     if !taints.text().is_empty() {
-        validate_taints_annotation(&annotations, taints.text(), faults);
+        validate_taints_annotation(&annotations, taints.text(), errors);
     }
     let avoided = annotations.key(AVOIDED_PODS);
     if !avoided.text().is_empty() {
-        validate_avoided_pods(&annotations, avoided.text(), faults);
+        validate_avoided_pods(&annotations, avoided.text(), errors);
     }
 }
 
-fn validate_taints_annotation(annotations: &Field<'_>, text: &str, faults: &mut Faults) {
+fn validate_taints_annotation(annotations: &Field<'_>, text: &str, errors: &mut ErrorList) {
     let wrong = document_error(text.as_bytes(), Expected::List, "[]core.Taint");
     let taints = serde_json::from_str::<Vec<Map<String, Value>>>(text);
     match (wrong, taints) {
-        (Some(wrong), _) => faults.push(annotations.invalid_value(TAINTS, wrong)),
+        (Some(wrong), _) => errors.push(annotations.invalid_value(TAINTS, wrong)),
         (None, Ok(taints)) => {
             let taints: Value = taints.into_iter().map(lower_names).collect();
             let place = annotations.member(TAINTS);
             let path = place.path();
-            validate_taints(&Field::named(&path, Some(&taints)), faults);
+            validate_taints(&Field::named(&path, Some(&taints)), errors);
         }
         (None, Err(_)) => {}
     }
@@ -130,11 +119,11 @@ fn lower_names(members: Map<String, Value>) -> Value {
     Value::Object(lowered.collect())
 }
 
-fn validate_avoided_pods(annotations: &Field<'_>, text: &str, faults: &mut Faults) {
+fn validate_avoided_pods(annotations: &Field<'_>, text: &str, errors: &mut ErrorList) {
     let wrong = document_error(text.as_bytes(), Expected::Object, "v1.AvoidPods");
     if let Some(wrong) = wrong {
         let place = annotations.member("AvoidPods");
-        faults.push(place.invalid_value(AVOIDED_PODS, wrong));
+        errors.push(place.invalid_value(AVOIDED_PODS, wrong));
         return;
     }
     let document: Value = serde_json::from_str(text).unwrap_or_default();
@@ -145,11 +134,11 @@ fn validate_avoided_pods(annotations: &Field<'_>, text: &str, faults: &mut Fault
         let controller = signature.and_then(|signature| signature.get("podController"));
         let place = entry.member("PodSignature");
         match controller.filter(|controller| !controller.is_null()) {
-            None => faults.push(place.required("")),
+            None => errors.push(place.required("")),
             Some(controller) if controller.get("controller") != Some(&Value::Bool(true)) => {
                 let place = place.member("PodController");
                 let place = place.member("Controller");
-                faults.push(place.invalid_value(false, "must point to a controller"));
+                errors.push(place.invalid_value(false, "must point to a controller"));
             }
             Some(_) => {}
         }
@@ -157,66 +146,63 @@ fn validate_avoided_pods(annotations: &Field<'_>, text: &str, faults: &mut Fault
 }
 
 /// Taints keep pods away. Each has a key and an effect of its own.
-fn validate_taints(taints: &Field<'_>, faults: &mut Faults) {
+fn validate_taints(taints: &Field<'_>, errors: &mut ErrorList) {
     let taints: Vec<Field<'_>> = taints.items().collect();
     let mut seen = HashSet::new();
     for taint in &taints {
         let (key, value) = (taint.member("key"), taint.member("value"));
-        report(&key, names::qualified_name(key.text()), faults);
-        report(&value, names::label_value(value.text()), faults);
+        report(&key, names::qualified_name(key.text()), errors);
+        report(&value, names::label_value(value.text()), errors);
         let effect = taint.member("effect");
         if effect.text().is_empty() {
-            faults.push(effect.required(""));
+            errors.push(effect.required(""));
         } else {
-            one_of(&effect, EFFECTS, faults);
+            one_of(&effect, EFFECTS, errors);
         }
         if !seen.insert((key.text(), effect.text())) {
-            let json = internal_json("core.v1.Taint", taint.value());
             let why = "taints must be unique by key and effect pair";
-            faults.push(FieldError {
-                kind: FieldErrorKind::Duplicate,
-                ..FieldError::invalid_document(taint.path(), &json, why)
-            });
+            let error = taint.fault(FieldErrorKind::Duplicate, why);
+            errors.push(error.showing_json(|| internal_json("core.v1.Taint", taint.value())));
         }
     }
 }
 
-fn validate_resources(object: &Object, faults: &mut Faults) {
+fn validate_resources(object: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     for list in ["capacity", "allocatable"] {
         let list = status.member(list);
         for (name, _) in list.entries() {
-            validate_quantity(name, &list.member(name), faults);
+            validate_quantity(name, &list.member(name), errors);
         }
     }
 }
 
 /// A kubelet that has no swap reports none. So the status may say so, and only a whole Node may
 /// not.
-fn validate_swap(object: &Object, faults: &mut Faults) {
+fn validate_swap(object: &Object, errors: &mut ErrorList) {
     let capacity = object.at(&["status", "nodeInfo", "swap", "capacity"]);
     // Kubernetes reports it below the metadata.
     let capacity = Field::named("metadata.nodeSwapStatus.capacity", capacity);
     if capacity.int().is_some_and(|bytes| bytes <= 0) {
-        faults.push(capacity.invalid("must be greater than zero"));
+        errors.push(capacity.invalid("must be greater than zero"));
     }
 }
 
 /// The features that a kubelet declares are in order, and each is there once.
-fn validate_features(object: &Object, faults: &mut Faults) {
+fn validate_features(object: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let mut before = None;
     for feature in status.member("declaredFeatures").items() {
         let name = feature.text();
         if before == Some(name) {
-            faults.push(feature.duplicate());
+            errors.push(feature.duplicate());
         } else if before.is_some_and(|before| name < before) {
-            faults.push(feature.invalid("list must be sorted alphabetically"));
+            errors.push(feature.invalid("list must be sorted alphabetically"));
         }
         before = Some(name);
         if let Some(wrong) = feature_fault(name) {
             let shown = go_quote(name);
-            faults.push(feature.invalid(format!("invalid feature name {shown}: {wrong}")));
+            errors.push(feature.invalid(format!("invalid feature name {shown}: {wrong}")));
         }
     }
 }
@@ -240,7 +226,7 @@ fn feature_fault(name: &str) -> Option<String> {
     })
 }
 
-fn validate_addresses(object: &Object, faults: &mut Faults) {
+fn validate_addresses(object: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let addresses = status.member("addresses");
     let addresses: Vec<Field<'_>> = addresses.items().collect();
@@ -248,20 +234,17 @@ fn validate_addresses(object: &Object, faults: &mut Faults) {
     for address in &addresses {
         let parts = ["type", "address"].map(|name| address.member(name).text());
         if !seen.insert(parts) {
-            let json = internal_json("core.v1.NodeAddress", address.value());
-            faults.push(FieldError {
-                kind: FieldErrorKind::Duplicate,
-                ..FieldError::invalid_document(address.path(), &json, "")
-            });
+            let json = || internal_json("core.v1.NodeAddress", address.value());
+            errors.push(address.duplicate().showing_json(json));
         }
     }
 }
 
 /// The addresses of pods on the Node: one range, or one of each family.
-fn validate_pod_ranges(spec: &Field<'_>, stored: &[&str], faults: &mut Faults) {
+fn validate_pod_ranges(spec: &Field<'_>, stored: &[&str], errors: &mut ErrorList) {
     let ranges = spec.member("podCIDRs");
     for range in ranges.items() {
-        validate_legacy_range(&range, stored, faults);
+        validate_legacy_range(&range, stored, errors);
     }
     if ranges.len() < 2 {
         return;
@@ -278,12 +261,12 @@ fn validate_pod_ranges(spec: &Field<'_>, stored: &[&str], faults: &mut Faults) {
             "invalid PodCIDRs. failed to check with dual stack with error:invalid \
              CIDR[{index}]: <nil> (invalid CIDR address: {text})"
         );
-        faults.push(ranges.fault(FieldErrorKind::Internal, why));
+        errors.push(ranges.fault(FieldErrorKind::Internal, why));
     }
     let has = |wanted: bool| parsed.iter().flatten().any(|range| range.is_v4() == wanted);
     let is_dual = unreadable.is_none() && has(true) && has(false);
     if !is_dual || ranges.len() > 2 {
-        faults.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
+        errors.push(ranges.invalid("may specify no more than one CIDR for each IP family"));
     }
 }
 

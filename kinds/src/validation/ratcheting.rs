@@ -5,8 +5,8 @@
 //! and if it does, doesn't apply the rule to the changed object. So a rule is known here by its
 //! faults.
 
+use api::error_list::Ratchet;
 use api::field_error::{FieldError, FieldErrorKind};
-use api::resource::Ratchet;
 
 const DELETION_COST: &str = "annotations[controller.kubernetes.io/pod-deletion-cost]";
 const REQUIRED_TERMS: &str = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[";
@@ -108,6 +108,7 @@ fn is_of_constraint(fault: &FieldError, part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use api::error_list::ErrorList;
     use api::object::Object;
     use serde_json::{Value, json};
 
@@ -121,15 +122,17 @@ mod tests {
         object
     }
 
-    /// The faults of a change, without those that may stay.
-    fn faults(of: &str, stored: &Value, changed: &Value) -> Vec<String> {
+    /// Adds the errors of a change, without those that may stay.
+    fn errors(of: &str, stored: &Value, changed: &Value) -> Vec<String> {
         let mut rows = built_in().into_iter();
         let row = rows.find(|row| row.object_type.name == of).unwrap();
         let (stored, changed) = (object(stored, row.defaults), object(changed, row.defaults));
-        let mut faults = (row.update.validate.unwrap())(&changed, &stored);
-        let create = row.create.validate.unwrap();
-        row.update.ratchet(&mut faults, || create(&stored));
-        faults.iter().map(ToString::to_string).collect()
+        let (update, create) = (row.update.validate.unwrap(), row.create.validate.unwrap());
+        let errors = row.update.ratcheted(
+            |errors| update(&changed, &stored, errors),
+            |errors| create(&stored, errors),
+        );
+        errors.iter().map(ToString::to_string).collect()
     }
 
     fn template(spec: Value) -> Value {
@@ -202,16 +205,16 @@ mod tests {
             }})
         };
         for (good, bad) in parts() {
-            let faults = |stored: &Value, changed: &Value| {
+            let errors = |stored: &Value, changed: &Value| {
                 let (stored, changed) = (deployment(stored, 1), deployment(changed, 2));
-                faults("apps.v1.Deployment", &stored, &changed)
+                errors("apps.v1.Deployment", &stored, &changed)
             };
-            assert_eq!(faults(&bad, &bad), [""; 0], "{bad}");
-            assert_eq!(faults(&good, &good), [""; 0], "{good}");
-            assert_ne!(faults(&good, &bad), [""; 0], "{bad}");
+            assert_eq!(errors(&bad, &bad), [""; 0], "{bad}");
+            assert_eq!(errors(&good, &good), [""; 0], "{good}");
+            assert_ne!(errors(&good, &bad), [""; 0], "{bad}");
             let mut worse = bad.clone();
             worse["restartPolicy"] = "Sometimes".into();
-            assert_eq!(faults(&bad, &worse).len(), 2, "{bad}");
+            assert_eq!(errors(&bad, &worse).len(), 2, "{bad}");
         }
     }
 
@@ -229,7 +232,8 @@ mod tests {
         };
         let good = request(json!(["client auth"]), json!([]));
         let create = row.create.validate.unwrap();
-        let beginning = create(&good);
+        let beginning = ErrorList::of(|errors| create(&good, errors));
+        let beginning = beginning.kept();
         assert_eq!(beginning.len(), 1, "only its PEM is wrong: {beginning:?}");
         let mut strategies = vec![&row.update];
         strategies.extend(row.subresources.iter().map(|part| &part.update));
@@ -245,13 +249,13 @@ mod tests {
             ),
         ] {
             for strategy in &strategies {
-                let mut faults = (strategy.validate.unwrap())(&bad, &bad);
-                assert_eq!(faults.len(), 2, "{faults:?}");
-                strategy.ratchet(&mut faults, || create(&bad));
-                assert_eq!(faults, beginning);
-                let mut faults = create(&bad);
-                strategy.ratchet(&mut faults, || create(&good));
-                assert_eq!(faults.len(), 2, "{faults:?}");
+                let update = strategy.validate.unwrap();
+                let change = |errors: &mut ErrorList| update(&bad, &bad, errors);
+                let of_bad = |errors: &mut ErrorList| create(&bad, errors);
+                let of_good = |errors: &mut ErrorList| create(&good, errors);
+                assert_eq!(ErrorList::of(change).kept().len(), 2);
+                assert_eq!(strategy.ratcheted(change, of_bad).kept(), beginning);
+                assert_eq!(strategy.ratcheted(of_bad, of_good).kept().len(), 2);
             }
         }
     }
@@ -283,8 +287,8 @@ mod tests {
             (of_hooks, &hooks),
         ];
         for (of, body) in kinds {
-            assert_eq!(faults(of, &body("-v-"), &body("-w-")), [""; 0], "{of}");
-            assert_eq!(faults(of, &body("v"), &body("-v-")).len(), 1, "{of}");
+            assert_eq!(errors(of, &body("-v-"), &body("-w-")), [""; 0], "{of}");
+            assert_eq!(errors(of, &body("v"), &body("-v-")).len(), 1, "{of}");
         }
     }
 
@@ -300,8 +304,8 @@ mod tests {
             };
             json!({"metadata": {"name": "h"}, "webhooks": [hook("a.example.com"), hook(name)]})
         };
-        let faults = |stored: &Value, changed: &Value| {
-            faults(
+        let errors = |stored: &Value, changed: &Value| {
+            errors(
                 "admissionregistration.v1.MutatingWebhookConfiguration",
                 stored,
                 changed,
@@ -309,10 +313,10 @@ mod tests {
         };
         let (good, twice) = (hooks("b.example.com", "v1"), hooks("a.example.com", "v1"));
         let unknown = hooks("b.example.com", "v0");
-        assert_eq!(faults(&twice, &twice), [""; 0]);
-        assert_eq!(faults(&good, &twice).len(), 1);
-        assert_eq!(faults(&unknown, &unknown), [""; 0]);
-        assert_eq!(faults(&good, &unknown).len(), 2);
+        assert_eq!(errors(&twice, &twice), [""; 0]);
+        assert_eq!(errors(&good, &twice).len(), 1);
+        assert_eq!(errors(&unknown, &unknown), [""; 0]);
+        assert_eq!(errors(&good, &unknown).len(), 2);
     }
 
     /// API-146.
@@ -326,6 +330,6 @@ mod tests {
             }})
         };
         let of = "core.v1.PersistentVolumeClaim";
-        assert_eq!(faults(of, &claim("-a-"), &claim("-a-")), [""; 0]);
+        assert_eq!(errors(of, &claim("-a-"), &claim("-a-")), [""; 0]);
     }
 }

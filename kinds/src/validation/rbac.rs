@@ -5,169 +5,165 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::Faults;
 use super::internal::invalid_struct;
 use super::selectors::{is_evaluable, validate_label_selector};
+use api::error_list::ErrorList;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The faults of a role in a namespace.
-pub fn validate_role(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a role in a namespace.
+pub fn validate_role(object: &Object, errors: &mut ErrorList) {
     for rule in Field::of(object, "rules").items() {
-        validate_policy_rule(&rule, true, &mut faults);
+        validate_policy_rule(&rule, true, errors);
     }
-    faults
 }
 
-/// The faults of a change to a role.
-pub fn validate_role_update(object: &Object, _stored: &Object) -> Faults {
-    validate_role(object)
+/// Adds the errors of a change to a role.
+pub fn validate_role_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_role(object, errors);
 }
 
-/// The faults of a role in the whole cluster.
-pub fn validate_clusterrole(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a role in the whole cluster.
+pub fn validate_clusterrole(object: &Object, errors: &mut ErrorList) {
     for rule in Field::of(object, "rules").items() {
-        validate_policy_rule(&rule, false, &mut faults);
+        validate_policy_rule(&rule, false, errors);
     }
     let aggregation = Field::of(object, "aggregationRule");
     if !aggregation.is_set() {
-        return faults;
+        return;
     }
     let selectors = aggregation.member("clusterRoleSelectors");
     if selectors.is_empty() {
-        faults.push(
+        errors.push(
             selectors.required(
                 "at least one clusterRoleSelector required if aggregationRule is non-nil",
             ),
         );
     }
     for selector in selectors.items() {
-        validate_label_selector(&selector, false, &mut faults);
+        validate_label_selector(&selector, false, errors);
         if !is_evaluable(&selector) {
-            faults.push(selector.invalid_value(Value::Null, "invalid label selector."));
+            errors.push(selector.invalid_value(Value::Null, "invalid label selector."));
         }
     }
-    faults
 }
 
-/// The faults of a change to a role of the whole cluster.
-pub fn validate_clusterrole_update(object: &Object, _stored: &Object) -> Faults {
-    validate_clusterrole(object)
+/// Adds the errors of a change to a role of the whole cluster.
+pub fn validate_clusterrole_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_clusterrole(object, errors);
 }
 
-fn validate_policy_rule(rule: &Field<'_>, is_namespaced: bool, faults: &mut Faults) {
+fn validate_policy_rule(rule: &Field<'_>, is_namespaced: bool, errors: &mut ErrorList) {
     let verbs = rule.member("verbs");
     if verbs.is_empty() {
-        faults.push(verbs.required("verbs must contain at least one value"));
+        errors.push(verbs.required("verbs must contain at least one value"));
     }
     let groups = rule.member("apiGroups");
     let resources = rule.member("resources");
     let urls = rule.member("nonResourceURLs");
     if !urls.is_empty() {
         if is_namespaced {
-            faults.push(urls.invalid("namespaced rules cannot apply to non-resource URLs"));
+            errors.push(urls.invalid("namespaced rules cannot apply to non-resource URLs"));
         }
         let names = rule.member("resourceNames");
         if !groups.is_empty() || !resources.is_empty() || !names.is_empty() {
-            faults.push(
+            errors.push(
                 urls.invalid("rules cannot apply to both regular resources and non-resource URLs"),
             );
         }
         return;
     }
     if groups.is_empty() {
-        faults.push(groups.required("resource rules must supply at least one api group"));
+        errors.push(groups.required("resource rules must supply at least one api group"));
     }
     if resources.is_empty() {
-        faults.push(resources.required("resource rules must supply at least one resource"));
+        errors.push(resources.required("resource rules must supply at least one resource"));
     }
 }
 
-/// The faults of a binding of a role in a namespace.
-pub fn validate_rolebinding(object: &Object) -> Faults {
-    validate_binding(object, &["Role", "ClusterRole"], true)
+/// Adds the errors of a binding of a role in a namespace.
+pub fn validate_rolebinding(object: &Object, errors: &mut ErrorList) {
+    validate_binding(object, &["Role", "ClusterRole"], true, errors);
 }
 
-/// The faults of a change to a binding in a namespace.
-pub fn validate_rolebinding_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_rolebinding(object);
-    validate_same_role(object, stored, &mut faults);
-    faults
+/// Adds the errors of a change to a binding in a namespace.
+pub fn validate_rolebinding_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_rolebinding(object, errors);
+    validate_same_role(object, stored, errors);
 }
 
-/// The faults of a binding of a role in the whole cluster.
-pub fn validate_clusterrolebinding(object: &Object) -> Faults {
-    validate_binding(object, &["ClusterRole"], false)
+/// Adds the errors of a binding of a role in the whole cluster.
+pub fn validate_clusterrolebinding(object: &Object, errors: &mut ErrorList) {
+    validate_binding(object, &["ClusterRole"], false, errors);
 }
 
-/// The faults of a change to a binding in the whole cluster.
-pub fn validate_clusterrolebinding_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_clusterrolebinding(object);
-    validate_same_role(object, stored, &mut faults);
-    faults
+/// Adds the errors of a change to a binding in the whole cluster.
+pub fn validate_clusterrolebinding_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_clusterrolebinding(object, errors);
+    validate_same_role(object, stored, errors);
 }
 
-fn validate_binding(object: &Object, kinds: &[&str], is_namespaced: bool) -> Faults {
-    let mut faults = Faults::new();
+fn validate_binding(object: &Object, kinds: &[&str], is_namespaced: bool, errors: &mut ErrorList) {
     let reference = Field::of(object, "roleRef");
     let group = reference.member("apiGroup");
     if group.text() != GROUP {
-        faults.push(group.not_supported(&[GROUP]));
+        errors.push(group.not_supported(&[GROUP]));
     }
     let kind = reference.member("kind");
     if !kinds.contains(&kind.text()) {
-        faults.push(kind.not_supported(kinds));
+        errors.push(kind.not_supported(kinds));
     }
     let name = reference.member("name");
     if name.text().is_empty() {
-        faults.push(name.required(""));
+        errors.push(name.required(""));
     } else {
         let wrong = names::path_segment(name.text()).into_iter();
-        faults.extend(wrong.map(|message| name.invalid(message)));
+        errors.extend(wrong.map(|message| name.invalid(message)));
     }
     for subject in Field::of(object, "subjects").items() {
-        validate_subject(&subject, is_namespaced, &mut faults);
+        validate_subject(&subject, is_namespaced, errors);
     }
-    faults
 }
 
-fn validate_subject(subject: &Field<'_>, is_namespaced: bool, faults: &mut Faults) {
+fn validate_subject(subject: &Field<'_>, is_namespaced: bool, errors: &mut ErrorList) {
     let name = subject.member("name");
     let group = subject.member("apiGroup");
     if name.text().is_empty() {
-        faults.push(name.required(""));
+        errors.push(name.required(""));
     }
     let kind = subject.member("kind");
     match kind.text() {
         "ServiceAccount" => {
             if !name.text().is_empty() {
                 let wrong = names::dns_subdomain(name.text()).into_iter();
-                faults.extend(wrong.map(|message| name.invalid(message)));
+                errors.extend(wrong.map(|message| name.invalid(message)));
             }
             if !group.text().is_empty() {
-                faults.push(group.not_supported(&[""]));
+                errors.push(group.not_supported(&[""]));
             }
             let namespace = subject.member("namespace");
             if !is_namespaced && namespace.text().is_empty() {
-                faults.push(namespace.required(""));
+                errors.push(namespace.required(""));
             }
         }
-        "User" | "Group" if group.text() != GROUP => faults.push(group.not_supported(&[GROUP])),
+        "User" | "Group" if group.text() != GROUP => errors.push(group.not_supported(&[GROUP])),
         "User" | "Group" => {}
-        _ => faults.push(kind.not_supported(&["ServiceAccount", "User", "Group"])),
+        _ => errors.push(kind.not_supported(&["ServiceAccount", "User", "Group"])),
     }
 }
 
-fn validate_same_role(object: &Object, stored: &Object, faults: &mut Faults) {
+fn validate_same_role(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let parts = |object| {
         let reference = Field::of(object, "roleRef");
         ["apiGroup", "kind", "name"].map(|name| reference.member(name).text().to_owned())
     };
     if parts(object) != parts(stored) {
         let reference = Field::of(object, "roleRef");
-        faults.push(invalid_struct(
+        errors.push(invalid_struct(
             &reference,
             "rbac.v1.RoleRef",
             "cannot change roleRef",

@@ -9,7 +9,8 @@ use api::object::Object;
 use super::pods::containers::resources::validate_overhead;
 use super::pods::scheduling::validate_tolerations;
 use super::selectors::validate_labels;
-use super::{Faults, internal, texts};
+use super::{internal, texts};
+use api::error_list::ErrorList;
 
 /// Larger priorities are those of the system.
 const MAX_PRIORITY: i64 = 1_000_000_000;
@@ -20,29 +21,27 @@ const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-cluster-critical", 2_000_000_000),
 ];
 
-/// The faults of a class of priorities.
-pub fn validate_priorityclass(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a class of priorities.
+pub fn validate_priorityclass(object: &Object, errors: &mut ErrorList) {
     let value = Field::of(object, "value");
     let name = object.name();
     if name.starts_with(SYSTEM_PREFIX) {
         if let Some(wrong) = system_class_fault(object) {
             let metadata = Field::of(object, "metadata");
-            faults.push(metadata.member("name").forbidden(format!(
+            errors.push(metadata.member("name").forbidden(format!(
                 "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use \
                  only. error: {wrong}"
             )));
         }
     } else if value.int().unwrap_or(0) > MAX_PRIORITY {
-        faults.push(value.forbidden(format!(
+        errors.push(value.forbidden(format!(
             "maximum allowed value of a user defined priority is {MAX_PRIORITY}"
         )));
     }
     let policy = Field::of(object, "preemptionPolicy");
     if policy.is_set() {
-        texts::require_one_of(&policy, &["PreemptLowerPriority", "Never"], &mut faults);
+        texts::require_one_of(&policy, &["PreemptLowerPriority", "Never"], errors);
     }
-    faults
 }
 
 /// Whether this is the name of a class of the system.
@@ -63,42 +62,37 @@ fn system_class_fault(object: &Object) -> Option<String> {
     is_default.then(|| format!("globalDefault of {name} PriorityClass must be false"))
 }
 
-/// The faults of a change to a class of priorities: only its description and whether it is the
+/// Adds the errors of a change to a class of priorities: only its description and whether it is the
 /// default may change.
-pub fn validate_priorityclass_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+pub fn validate_priorityclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let value = Field::of(object, "value");
     let before = Field::of(stored, "value");
     if value.int().unwrap_or(0) != before.int().unwrap_or(0) {
-        faults.push(value.forbidden("may not be changed in an update."));
+        errors.push(value.forbidden("may not be changed in an update."));
     }
     let policy = Field::of(object, "preemptionPolicy");
     if policy.value() != Field::of(stored, "preemptionPolicy").value() {
-        faults.push(policy.invalid("field is immutable"));
+        errors.push(policy.invalid("field is immutable"));
     }
-    faults
 }
 
-/// The faults of a class of runtimes.
-pub fn validate_runtimeclass(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a class of runtimes.
+pub fn validate_runtimeclass(object: &Object, errors: &mut ErrorList) {
     let handler = Field::of(object, "handler");
-    texts::require_valid(&handler, names::dns_label, &mut faults);
+    texts::require_valid(&handler, names::dns_label, errors);
     let overhead = Field::of(object, "overhead");
-    validate_overhead(&overhead, &overhead.member("podFixed"), &mut faults);
+    validate_overhead(&overhead, &overhead.member("podFixed"), errors);
     let scheduling = Field::of(object, "scheduling");
-    validate_labels(&scheduling.member("nodeSelector"), &mut faults);
+    validate_labels(&scheduling.member("nodeSelector"), errors);
     let tolerations = scheduling.member("tolerations");
-    validate_tolerations(&tolerations, &mut faults);
+    validate_tolerations(&tolerations, errors);
     let mut seen = HashSet::new();
     for toleration in tolerations.items() {
         if !seen.insert(of_scheduler(&toleration)) {
-            let mut fault = toleration.duplicate();
-            fault.value = internal::internal_json("core.v1.Toleration", toleration.value());
-            faults.push(fault);
+            let json = || internal::internal_json("core.v1.Toleration", toleration.value());
+            errors.push(toleration.duplicate().showing_json(json));
         }
     }
-    faults
 }
 
 /// What tells a toleration from others for the scheduler. It does not matter how long it holds.
@@ -106,14 +100,13 @@ fn of_scheduler(toleration: &Field<'_>) -> [String; 4] {
     ["key", "effect", "operator", "value"].map(|name| toleration.member(name).text().to_owned())
 }
 
-/// The faults of a change to a class of runtimes: its handler stays.
-pub fn validate_runtimeclass_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_runtimeclass(object);
+/// Adds the errors of a change to a class of runtimes: its handler stays.
+pub fn validate_runtimeclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_runtimeclass(object, errors);
     let handler = Field::of(object, "handler");
     if handler.text() != Field::of(stored, "handler").text() {
-        faults.push(handler.invalid_value(handler.text(), "field is immutable"));
+        errors.push(handler.invalid_value(handler.text(), "field is immutable"));
     }
-    faults
 }
 
 #[cfg(test)]

@@ -2,87 +2,86 @@
 
 use std::borrow::Cow;
 
-use api::field::Field;
-use api::field_error::FieldError;
+use api::field::{Field, LazyError};
 use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::Faults;
 use super::internal::invalid_struct;
+use api::error_list::ErrorList;
 
-/// The faults of a key of a label (API-204).
-pub fn validate_label_name(key: &str, field: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a key of a label (API-204).
+pub fn validate_label_name(key: &str, field: &Field<'_>, errors: &mut ErrorList) {
     let wrong = names::qualified_name(key).into_iter();
-    faults.extend(wrong.map(|message| field.invalid_value(key, message)));
+    errors.extend(wrong.map(|message| field.invalid_value(key, message)));
 }
 
-/// The faults of a map of labels. All are reported at the map.
-pub fn validate_labels(labels: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a map of labels. All are reported at the map.
+pub fn validate_labels(labels: &Field<'_>, errors: &mut ErrorList) {
     for (key, value) in labels.entries() {
-        validate_label_name(key, labels, faults);
+        validate_label_name(key, labels, errors);
         let wrong = names::label_value(value.text()).into_iter();
-        faults.extend(wrong.map(|message| labels.invalid_value(value.text(), message)));
+        errors.extend(wrong.map(|message| labels.invalid_value(value.text(), message)));
     }
 }
 
-/// The faults of a label selector, if there is one. Selectors that were stored with values that
+/// Adds the errors of a label selector, if there is one. Selectors that were stored with values that
 /// no label can have may keep them.
 pub fn validate_label_selector(
     selector: &Field<'_>,
     allows_invalid_values: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
-    validate_labels(&selector.member("matchLabels"), faults);
+    validate_labels(&selector.member("matchLabels"), errors);
     for requirement in selector.member("matchExpressions").items() {
-        validate_operator(&requirement, false, faults);
-        validate_key(&requirement, faults);
+        validate_operator(&requirement, false, errors);
+        validate_key(&requirement, errors);
         if !allows_invalid_values {
-            validate_values(&requirement, faults);
+            validate_values(&requirement, errors);
         }
     }
 }
 
-/// The faults of a requirement in a review of access. Newer clients may ask with operators that are
+/// Adds the errors of a requirement in a review of access. Newer clients may ask with operators that are
 /// unknown here. Keys and values of fields are of any form.
 pub fn validate_requirement_of_review(
     requirement: &Field<'_>,
     is_of_labels: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
-    validate_operator(requirement, true, faults);
+    validate_operator(requirement, true, errors);
     if is_of_labels {
-        validate_key(requirement, faults);
-        validate_values(requirement, faults);
+        validate_key(requirement, errors);
+        validate_values(requirement, errors);
     }
 }
 
-fn validate_operator(requirement: &Field<'_>, allows_unknown: bool, faults: &mut Faults) {
+fn validate_operator(requirement: &Field<'_>, allows_unknown: bool, errors: &mut ErrorList) {
     let operator = requirement.member("operator");
     let values = requirement.member("values");
     match operator.text() {
         "In" | "NotIn" if values.is_empty() => {
-            faults.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
+            errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
         }
         "In" | "NotIn" => {}
-        "Exists" | "DoesNotExist" if !values.is_empty() => faults.push(
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(
             values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
         ),
         "Exists" | "DoesNotExist" => {}
         _ if allows_unknown => {}
-        other => faults.push(operator.invalid_value(other, "not a valid selector operator")),
+        other => errors.push(operator.invalid_value(other, "not a valid selector operator")),
     }
 }
 
-fn validate_key(requirement: &Field<'_>, faults: &mut Faults) {
+fn validate_key(requirement: &Field<'_>, errors: &mut ErrorList) {
     let key = requirement.member("key");
-    validate_label_name(key.text(), &key, faults);
+    validate_label_name(key.text(), &key, errors);
 }
 
-fn validate_values(requirement: &Field<'_>, faults: &mut Faults) {
+fn validate_values(requirement: &Field<'_>, errors: &mut ErrorList) {
     for value in requirement.member("values").items() {
         let wrong = names::label_value(value.text()).into_iter();
-        faults.extend(wrong.map(|message| value.invalid(message)));
+        errors.extend(wrong.map(|message| value.invalid(message)));
     }
 }
 
@@ -241,12 +240,13 @@ fn requirement_text(requirement: &Value) -> (&str, Cow<'_, str>) {
 }
 
 /// The fault of a selector that breaks a rule.
-pub fn invalid_selector(selector: &Field<'_>, detail: &str) -> FieldError {
+pub fn invalid_selector<'f>(selector: &Field<'f>, detail: &'f str) -> LazyError<'f> {
     invalid_struct(selector, "meta.v1.LabelSelector", detail)
 }
 
 #[cfg(test)]
 mod tests {
+    use api::error_list::Report;
     use serde_json::json;
 
     use super::*;
@@ -264,9 +264,9 @@ mod tests {
             ],
         });
         let selector = Field::named("s", Some(&selector));
-        let mut faults = Faults::new();
-        validate_label_selector(&selector, false, &mut faults);
-        let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let mut errors = ErrorList::new();
+        validate_label_selector(&selector, false, &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let begins = [
             "s.matchLabels: Invalid value: \"c d\": a valid label must",
             "s.matchExpressions[0].values: Required value: must be specified when `operator` is \
@@ -283,11 +283,11 @@ mod tests {
             assert!(text.starts_with(begin), "{text}");
         }
         assert!(has_invalid_values(&selector));
-        let before = faults.len();
-        validate_label_selector(&selector, true, &mut faults);
-        assert_eq!(faults.len() - before, before - 1);
+        let before = errors.reported();
+        validate_label_selector(&selector, true, &mut errors);
+        assert_eq!(errors.reported() - before, before - 1);
         assert_eq!(format_label_selector(&selector), "<error>");
-        let fault = invalid_selector(&selector, "wrong").to_string();
+        let fault = invalid_selector(&selector, "wrong").written().to_string();
         assert_eq!(
             fault,
             "s: Invalid value: {\"matchLabels\":{\"ok\":\"c d\"},\"matchExpressions\":[\

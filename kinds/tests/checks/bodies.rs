@@ -1,7 +1,7 @@
 //! Bodies of any bytes, and the rules that each object that is read keeps.
 
 use api::decode::{BodyFormat, decode_object, type_value};
-use api::field_error::FieldError;
+use api::error_list::ErrorList;
 use api::go_json::write_json;
 use api::metadata::{OwnersStage, deduplicate_owners, validate_create, validate_update};
 use api::object::Object;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::{requests, row};
 
-type Validation = fn(&Object) -> Vec<FieldError>;
+type Validation = fn(&Object, &mut ErrorList);
 
 /// What finds the faults of new objects. Those that are not stored are checked behind their paths.
 fn validation(row: &ResourceDefinition) -> Option<Validation> {
@@ -37,7 +37,7 @@ pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
     fill_in(&mut object, row);
     if row.canonicalize_with(&mut object, Empty::Told) {
         if let Some(validate) = validation(row) {
-            validate(&object);
+            ErrorList::of(|errors| validate(&object, errors));
         }
         row.canonicalize(&mut object);
         fill_in(&mut object, row);
@@ -83,15 +83,16 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     check_protobuf(row, &object);
     // Validation finds the same faults after a round trip, whatever they are.
     if let Some(validate) = validation(row) {
-        assert_eq!(validate(&object), validate(&finished(&read, row)));
+        let errors = |object: &Object| ErrorList::of(|errors| validate(object, errors));
+        assert_eq!(errors(&object).kept(), errors(&finished(&read, row)).kept());
     }
     check_metadata(row, &object, decoded);
     if let (true, Some(options)) = (row.kind == "Eviction", object.0.get("deleteOptions")) {
         requests::delete_options(format!("\0{options}").as_bytes());
     }
     if let Some(validate) = row.update.validate {
-        validate(&object, decoded);
-        validate(decoded, &object);
+        ErrorList::of(|errors| validate(&object, decoded, errors));
+        ErrorList::of(|errors| validate(decoded, &object, errors));
     }
     for column in &row.columns {
         if let Cell::Computed(cell) = column.cell {

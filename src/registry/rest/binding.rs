@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::FutureExt;
 
 use super::{Answering, Created, Creater, NamedCreater, RestStorage};
+use crate::api::error_list::ErrorList;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
@@ -52,9 +53,9 @@ impl BindingStore {
             let why = "name in URL does not match name in Binding object";
             return Err(Box::new(Status::bad_request(why)));
         }
-        let faults = validate_binding(&binding);
-        if !faults.is_empty() {
-            return Err(Box::new(Status::unknown(aggregate(&faults))));
+        let errors = ErrorList::of(|errors| validate_binding(&binding, errors));
+        if !errors.is_empty() {
+            return Err(Box::new(Status::unknown(aggregate(errors.kept()))));
         }
         if at.name.is_empty() {
             return Err(Box::new(Status::bad_request("Name parameter required.")));

@@ -20,6 +20,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::Value;
 
 use super::store::{Allocated, Allocation, RegistryStore};
+use crate::api::error_list::ErrorList;
 use crate::api::field_error::FieldError;
 use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
@@ -159,9 +160,10 @@ impl Allocation for ServiceAllocators {
     fn prepare(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), Box<Status>> {
         let families = self.addresses.families();
         default_family(object, stored, &families);
-        match missing_families(object, stored, &families) {
-            none if none.is_empty() => Ok(()),
-            faults => Err(self.invalid(object, &faults)),
+        let errors = ErrorList::of(|errors| missing_families(object, stored, &families, errors));
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(self.invalid(object, errors.kept())),
         }
     }
 
@@ -172,9 +174,10 @@ impl Allocation for ServiceAllocators {
         dry_run: bool,
     ) -> BoxFuture<'a, Result<Box<dyn Allocated>, Box<Status>>> {
         async move {
-            let faults = complete_families(object, stored, &self.addresses.families());
-            if !faults.is_empty() {
-                return Err(self.invalid(object, &faults));
+            let mut errors = ErrorList::new();
+            complete_families(object, stored, &self.addresses.families(), &mut errors);
+            if !errors.is_empty() {
+                return Err(self.invalid(object, errors.kept()));
             }
             let demands = address_demands(object, stored);
             let taken = self.take_addresses(object, &demands, dry_run).await?;

@@ -3,6 +3,7 @@
 use actors::object::CachedObject;
 
 use super::RegistryStore;
+use crate::api::error_list::ErrorList;
 use crate::api::managed_fields::FieldManager;
 use crate::api::metadata;
 use crate::api::object::Object;
@@ -34,11 +35,13 @@ impl RegistryStore {
         scale: &Object,
         mut object: Object,
     ) -> Result<Object, Box<Status>> {
-        let mut errors = metadata::validate_create(scale, &scaling.kind);
-        let validate = scaling.kind.create.validate.iter();
-        errors.extend(validate.flat_map(|validate| validate(scale)));
+        let mut errors = ErrorList::new();
+        errors.extend(metadata::validate_create(scale, &scaling.kind));
+        if let Some(validate) = scaling.kind.create.validate {
+            validate(scale, &mut errors);
+        }
         if !errors.is_empty() {
-            let refusal = Status::invalid_object(&scaling.kind, object.name(), &errors);
+            let refusal = Status::invalid_object(&scaling.kind, object.name(), errors.kept());
             return Err(Box::new(refusal));
         }
         if !scale.uid().is_empty() && scale.uid() != object.uid() {

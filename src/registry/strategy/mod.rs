@@ -11,7 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::api::metadata::{self, FieldError};
+use crate::api::error_list::ErrorList;
+use crate::api::metadata;
 use crate::api::object::{Object, keep, put, remove, whole_seconds};
 use crate::api::resource::{
     GenerationRule, Lifetime, ResourceDefinition, Subresource, WarningsFunction,
@@ -138,9 +139,11 @@ impl Strategy {
             Form::Written { has_empties } => has_empties,
             Form::Unknown => self.hub.canonicalize_with(object, Empty::Told),
         };
-        let mut errors = metadata::validate_create(object, &self.definition);
-        let validate = strategy.validate.iter();
-        errors.extend(validate.flat_map(|validate| validate(object)));
+        let mut errors = ErrorList::new();
+        errors.extend(metadata::validate_create(object, &self.definition));
+        if let Some(validate) = strategy.validate {
+            validate(object, &mut errors);
+        }
         self.refuse(object.name(), &errors)?;
         let warnings = warnings_of(strategy.warnings, object, None);
         self.finish(object, has_empties);
@@ -215,12 +218,21 @@ impl Strategy {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
-        let mut errors = metadata::validate_update(object, stored, &self.definition, checks);
-        let validate = strategy.validate.iter();
-        errors.extend(validate.flat_map(|validate| validate(object, stored)));
-        let create = self.definition.create.validate;
-        strategy.ratchet(&mut errors, || {
-            create.map_or_else(Vec::new, |validate| validate(stored))
+        let change = |errors: &mut ErrorList| {
+            errors.extend(metadata::validate_update(
+                object,
+                stored,
+                &self.definition,
+                checks,
+            ));
+            if let Some(validate) = strategy.validate {
+                validate(object, stored, errors);
+            }
+        };
+        let errors = strategy.ratcheted(change, |errors| {
+            if let Some(validate) = self.definition.create.validate {
+                validate(stored, errors);
+            }
         });
         self.refuse(object.name(), &errors)?;
         let warnings = warnings_of(strategy.warnings, object, Some(stored));
@@ -238,14 +250,14 @@ impl Strategy {
         paths.iter().any(|path| !object.is_same_at(stored, path))
     }
 
-    fn refuse(&self, name: &str, errors: &[FieldError]) -> Result<(), Box<Status>> {
+    fn refuse(&self, name: &str, errors: &ErrorList) -> Result<(), Box<Status>> {
         if errors.is_empty() {
             return Ok(());
         }
         Err(Box::new(Status::invalid_object(
             &self.definition,
             name,
-            errors,
+            errors.kept(),
         )))
     }
 }

@@ -7,6 +7,7 @@ use futures_util::future::FutureExt;
 use serde_json::{Map, Value};
 
 use super::{Review, texts};
+use crate::api::error_list::ErrorList;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
@@ -39,14 +40,14 @@ pub(super) struct AccessReview {
 
 impl AccessReview {
     fn tell(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
-        let faults = match self.subject {
-            Subject::Named => validate_subject_access_review(review),
-            Subject::NamedInNamespace => validate_local_subject_access_review(review),
-            Subject::Asking => validate_self_subject_access_review(review),
-        };
-        if !faults.is_empty() {
+        let errors = ErrorList::of(|errors| match self.subject {
+            Subject::Named => validate_subject_access_review(review, errors),
+            Subject::NamedInNamespace => validate_local_subject_access_review(review, errors),
+            Subject::Asking => validate_self_subject_access_review(review, errors),
+        });
+        if !errors.is_empty() {
             // Kubernetes names the group of the kind, and not the kind.
-            let refused = Status::invalid(&self.kind.group, "", "", &faults);
+            let refused = Status::invalid(&self.kind.group, "", "", errors.kept());
             return Err(Box::new(refused));
         }
         let none = Map::new();

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::claims::{Binding, NewToken, Reference};
 use super::objects::{self, Objects};
 use super::tokens::ServiceAccountTokens;
+use crate::api::error_list::ErrorList;
 use crate::api::field_error::FieldError;
 use crate::api::managed_fields::FieldManager;
 use crate::api::object::{Object, put, whole_seconds};
@@ -86,9 +87,10 @@ impl TokenStore {
         let account = self.account(at, request.uid()).await?;
         let now = clock::now();
         self.complete(&mut request, &account, now);
-        let faults = validate_token_request(&request);
-        if !faults.is_empty() {
-            return Err(Box::new(Status::invalid_object(&self.kind, "", &faults)));
+        let errors = ErrorList::of(|errors| validate_token_request(&request, errors));
+        if !errors.is_empty() {
+            let status = Status::invalid_object(&self.kind, "", errors.kept());
+            return Err(Box::new(status));
         }
         let binding = self.binding(at, &request).await?;
         let wishes = self.wishes(context, &mut request);

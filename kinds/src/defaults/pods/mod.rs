@@ -180,7 +180,7 @@ mod tests {
                 true => fill_in_pod,
                 false => fill_in_template,
             }),
-            create: |_| Vec::new(),
+            create: |_, _| {},
             update: None,
         });
     }

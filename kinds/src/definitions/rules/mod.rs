@@ -4,12 +4,12 @@
 mod others;
 mod workloads;
 
-use api::field_error::FieldError;
+use api::error_list::{ErrorList, Ratchet};
 use api::object::Object;
-use api::resource::{DropFunction, Ratchet, ResourceDefinition, WarningsFunction};
+use api::resource::{DropFunction, ResourceDefinition, WarningsFunction};
 
-type Check = fn(&Object) -> Vec<FieldError>;
-type CheckOfChange = fn(&Object, &Object) -> Vec<FieldError>;
+type Check = fn(&Object, &mut ErrorList);
+type CheckOfChange = fn(&Object, &Object, &mut ErrorList);
 
 /// The functions of a kind.
 #[derive(Clone, Copy)]

@@ -188,7 +188,6 @@ pub(super) const RULES: &[(&str, Rules)] = &[
             defaults: Some(defaults::storage::persistentvolume),
             create: Some(validation::storage::validate_persistentvolume),
             update: Some(validation::storage::validate_persistentvolume_update),
-            status: Some(validation::storage::validate_persistentvolume_status_update),
             ratchets: validation::ratcheting::VOLUMES,
             warnings: Some(warnings::storage::of_persistentvolume),
             ..NONE

@@ -12,9 +12,9 @@ use super::{
     still_prefers_both, text,
 };
 use crate::defaults::{Members, items, member};
-use crate::validation::Faults;
 use crate::validation::addresses::{is_v4, parse_address};
 use crate::validation::services::validate_cluster_ips;
+use api::error_list::ErrorList;
 
 /// A family of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,22 +74,27 @@ fn is_set_in(object: &Object, name: &str) -> bool {
 
 /// What the cluster does not have of the families that a Service wants. kube-apiserver tells it
 /// before all else but the faults of addresses and families themselves.
-pub fn missing_families(object: &Object, stored: Option<&Object>, cluster: &[Family]) -> Faults {
+pub fn missing_families(
+    object: &Object,
+    stored: Option<&Object>,
+    cluster: &[Family],
+    errors: &mut ErrorList,
+) {
     let mut prepared = object.clone();
     match stored {
         Some(stored) => super::prepare_update(&mut prepared, stored),
         None => super::prepare_create(&mut prepared),
     }
     if keeps_both(&prepared, stored) {
-        return Faults::new();
+        return;
     }
     // Families that are not given follow from the addresses.
     if !is_set_in(object, "ipFamilies") {
         remove(&mut prepared, &["spec", "ipFamilies"]);
     }
-    match validate_cluster_ips(&prepared, stored).is_empty() {
-        true => family_faults(&prepared, cluster),
-        false => Faults::new(),
+    let of_addresses = ErrorList::of(|errors| validate_cluster_ips(&prepared, stored, errors));
+    if of_addresses.is_empty() {
+        family_faults(&prepared, cluster, errors);
     }
 }
 
@@ -107,16 +112,18 @@ pub fn complete_families(
     object: &mut Object,
     stored: Option<&Object>,
     cluster: &[Family],
-) -> Faults {
+    errors: &mut ErrorList,
+) {
     if keeps_both(object, stored) {
-        return Faults::new();
+        return;
     }
-    let faults = family_faults(object, cluster);
-    if !faults.is_empty() {
-        return faults;
+    let before = errors.reported();
+    family_faults(object, cluster, errors);
+    if errors.reported() > before {
+        return;
     }
     let Some(spec) = member(&mut object.0, "spec") else {
-        return faults;
+        return;
     };
     let wants_both = matches!(
         text(spec, "ipFamilyPolicy"),
@@ -130,23 +137,22 @@ pub fn complete_families(
         let other = cluster.iter().find(|family| only != family.name());
         families.extend(other.map(|family| family.name().into()));
     }
-    faults
 }
 
-fn family_faults(object: &Object, cluster: &[Family]) -> Faults {
-    let mut faults = Faults::new();
+fn family_faults(object: &Object, cluster: &[Family], errors: &mut ErrorList) {
     let has = |family: Option<Family>| family.is_none_or(|family| cluster.contains(&family));
     let spec = Field::of(object, "spec");
     let members = spec.value().and_then(Value::as_object);
     if !members.is_some_and(has_addresses) {
-        return faults;
+        return;
     }
     let (addresses, families) = (spec.member("clusterIPs"), spec.member("ipFamilies"));
     let policy = spec.member("ipFamilyPolicy");
+    let reported = errors.reported();
     if policy.text() == "SingleStack" {
         for (list, what) in [(&addresses, "cluster IPs"), (&families, "IP families")] {
             if list.len() > 1 {
-                faults.push(policy.invalid(format!(
+                errors.push(policy.invalid(format!(
                     "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are \
                      specified"
                 )));
@@ -161,25 +167,24 @@ fn family_faults(object: &Object, cluster: &[Family]) -> Faults {
     for address in addresses.items().skip(families.len()) {
         let family = parse_address(address.text()).map(Family::of);
         if let Some(missing) = family.filter(|family| !has(Some(*family))) {
-            let all = addresses.value().cloned().unwrap_or_default();
+            let all = addresses.value().unwrap_or(&Value::Null);
             let why = format!("{} is not configured on this cluster", missing.name());
-            faults.push(address.invalid_value(all, why));
+            errors.push(address.invalid_value(all, why));
         }
     }
     // A headless service without pods of its own may have any.
-    if !faults.is_empty() || (is_headless && spec.member("selector").is_empty()) {
-        return faults;
+    if errors.reported() > reported || (is_headless && spec.member("selector").is_empty()) {
+        return;
     }
     if policy.text() == "RequireDualStack" && cluster.len() < 2 {
-        faults.push(policy.invalid("this cluster is not configured for dual-stack services"));
+        errors.push(policy.invalid("this cluster is not configured for dual-stack services"));
     }
     for family in families
         .items()
         .filter(|family| !has(Family::named(family.text())))
     {
-        faults.push(family.invalid("not configured on this cluster"));
+        errors.push(family.invalid("not configured on this cluster"));
     }
-    faults
 }
 
 /// An address that a Service takes, by its place in `clusterIPs`.

@@ -8,91 +8,93 @@ use api::object::Object;
 
 use super::rules::{validate_match_resources, validate_mutated_operations};
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{Faults, formats, texts};
+use crate::validation::{formats, texts};
+use api::error_list::ErrorList;
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
 
-/// The faults of a binding of a policy that refuses objects.
-pub fn validate_validatingadmissionpolicybinding(object: &Object) -> Faults {
-    let mut faults = validate_binding(object);
+/// Adds the errors of a binding of a policy that refuses objects.
+pub fn validate_validatingadmissionpolicybinding(object: &Object, errors: &mut ErrorList) {
+    validate_binding(object, errors);
     let spec = Field::of(object, "spec");
     let actions = spec.member("validationActions");
-    validate_actions(&actions, &mut faults);
-    faults
+    validate_actions(&actions, errors);
 }
 
-/// The faults of a change to a binding of a policy that refuses objects.
+/// Adds the errors of a change to a binding of a policy that refuses objects.
 pub fn validate_validatingadmissionpolicybinding_update(
     object: &Object,
     _stored: &Object,
-) -> Faults {
-    validate_validatingadmissionpolicybinding(object)
+    errors: &mut ErrorList,
+) {
+    validate_validatingadmissionpolicybinding(object, errors);
 }
 
-/// The faults of a binding of a policy that changes objects.
-pub fn validate_mutatingadmissionpolicybinding(object: &Object) -> Faults {
-    let mut faults = validate_binding(object);
+/// Adds the errors of a binding of a policy that changes objects.
+pub fn validate_mutatingadmissionpolicybinding(object: &Object, errors: &mut ErrorList) {
+    validate_binding(object, errors);
     let spec = Field::of(object, "spec");
     let matched = spec.member("matchResources");
-    validate_mutated_operations(&matched.member("resourceRules"), &mut faults);
-    faults
+    validate_mutated_operations(&matched.member("resourceRules"), errors);
 }
 
-/// The faults of a change to a binding of a policy that changes objects.
-pub fn validate_mutatingadmissionpolicybinding_update(object: &Object, _stored: &Object) -> Faults {
-    validate_mutatingadmissionpolicybinding(object)
+/// Adds the errors of a change to a binding of a policy that changes objects.
+pub fn validate_mutatingadmissionpolicybinding_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_mutatingadmissionpolicybinding(object, errors);
 }
 
-fn validate_binding(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+fn validate_binding(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let name = spec.member("policyName");
-    texts::require_valid(&name, names::dns_subdomain, &mut faults);
-    validate_parameter(&spec.member("paramRef"), &mut faults);
-    validate_match_resources(&spec.member("matchResources"), &mut faults);
-    faults
+    texts::require_valid(&name, names::dns_subdomain, errors);
+    validate_parameter(&spec.member("paramRef"), errors);
+    validate_match_resources(&spec.member("matchResources"), errors);
 }
 
-fn validate_parameter(parameter: &Field<'_>, faults: &mut Faults) {
+fn validate_parameter(parameter: &Field<'_>, errors: &mut ErrorList) {
     if !parameter.is_set() {
         return;
     }
     let name = parameter.member("name");
     let selector = parameter.member("selector");
     if !name.text().is_empty() {
-        formats::report(&name, names::path_segment(name.text()), faults);
+        formats::report(&name, names::path_segment(name.text()), errors);
         if selector.is_set() {
-            faults.push(name.forbidden("name and selector are mutually exclusive"));
+            errors.push(name.forbidden("name and selector are mutually exclusive"));
         }
     }
     if selector.is_set() {
-        validate_label_selector(&selector, false, faults);
+        validate_label_selector(&selector, false, errors);
         if !name.text().is_empty() {
-            faults.push(selector.forbidden("name and selector are mutually exclusive"));
+            errors.push(selector.forbidden("name and selector are mutually exclusive"));
         }
     }
     if name.text().is_empty() && !selector.is_set() {
-        faults.push(parameter.required("one of name or selector must be specified"));
+        errors.push(parameter.required("one of name or selector must be specified"));
     }
     let action = parameter.member("parameterNotFoundAction");
-    texts::require_one_of(&action, &NOT_FOUND_ACTIONS, faults);
+    texts::require_one_of(&action, &NOT_FOUND_ACTIONS, errors);
 }
 
-fn validate_actions(actions: &Field<'_>, faults: &mut Faults) {
+fn validate_actions(actions: &Field<'_>, errors: &mut ErrorList) {
     if actions.is_empty() {
-        faults.push(actions.required("at least one validation action is required"));
+        errors.push(actions.required("at least one validation action is required"));
     }
     let mut seen = HashSet::new();
     for (action, value) in actions.items().zip(actions.list()) {
-        texts::validate_one_of(&action, &ACTIONS, faults);
+        texts::validate_one_of(&action, &ACTIONS, errors);
         if !seen.insert(value) {
-            faults.push(action.duplicate());
+            errors.push(action.duplicate());
         }
     }
     let has = |name| seen.iter().any(|action| action.as_str() == Some(name));
     if has("Deny") && has("Warn") {
-        faults.push(actions.invalid(
+        errors.push(actions.invalid(
             "must not contain both Deny and Warn (repeating the same validation failure \
              information in the API response and headers serves no purpose)",
         ));

@@ -4,24 +4,24 @@ use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
 
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 /// How URLs of webhooks look.
 const FORM: &str = "; desired format: https://host[/path]";
 
-/// The faults of the URL of a webhook.
-pub fn validate_webhook_url(field: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the URL of a webhook.
+pub fn validate_webhook_url(field: &Field<'_>, errors: &mut ErrorList) {
     let url = match Url::parse(field.text()) {
         Ok(url) => url,
         Err(wrong) => {
             let shown = go_quote(field.text());
             let detail = format!("url must be a valid URL: parse {shown}: {wrong}{FORM}");
-            faults.push(field.required(detail));
+            errors.push(field.required(detail));
             return;
         }
     };
     let mut push = |shown: &str, detail: &str| {
-        faults.push(field.invalid_value(shown, detail));
+        errors.push(field.invalid_value(shown, detail));
     };
     if url.scheme != "https" {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
@@ -41,36 +41,36 @@ pub fn validate_webhook_url(field: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-/// The faults of the service of a webhook.
-pub fn validate_webhook_service(service: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the service of a webhook.
+pub fn validate_webhook_service(service: &Field<'_>, errors: &mut ErrorList) {
     let (name, namespace) = (service.member("name"), service.member("namespace"));
     // As in kube-apiserver, the fault of each is reported at the other.
     if namespace.text().is_empty() {
-        faults.push(name.required(""));
+        errors.push(name.required(""));
     }
     if name.text().is_empty() {
-        faults.push(namespace.required(""));
+        errors.push(namespace.required(""));
     }
     let port = service.member("port");
     if port.int().is_some_and(|port| !(1..=65535).contains(&port)) {
         let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        faults.push(port.invalid(detail));
+        errors.push(port.invalid(detail));
     }
     let path = service.member("path");
-    validate_path(&path, faults);
+    validate_path(&path, errors);
 }
 
-fn validate_path(path: &Field<'_>, faults: &mut Faults) {
+fn validate_path(path: &Field<'_>, errors: &mut ErrorList) {
     let text = path.text();
     if text.is_empty() || text == "/" {
         return;
     }
     if text == "//" {
-        faults.push(path.invalid("segment[0] may not be empty"));
+        errors.push(path.invalid("segment[0] may not be empty"));
         return;
     }
     if !text.starts_with('/') {
-        faults.push(path.invalid("must start with a '/'"));
+        errors.push(path.invalid("must start with a '/'"));
     }
     // Without its first byte, whatever that is.
     let rest = text.as_bytes().get(1..).unwrap_or_default();
@@ -78,11 +78,11 @@ fn validate_path(path: &Field<'_>, faults: &mut Faults) {
     let steps = rest.strip_suffix('/').unwrap_or(&rest);
     for (index, step) in steps.split('/').enumerate() {
         if step.is_empty() {
-            faults.push(path.invalid(format!("segment[{index}] may not be empty")));
+            errors.push(path.invalid(format!("segment[{index}] may not be empty")));
             continue;
         }
         let wrong = names::dns_subdomain(step).into_iter();
-        faults.extend(wrong.map(|message| path.invalid(format!("segment[{index}]: {message}"))));
+        errors.extend(wrong.map(|message| path.invalid(format!("segment[{index}]: {message}"))));
     }
 }
 

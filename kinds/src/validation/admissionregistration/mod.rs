@@ -30,21 +30,22 @@ use api::field_error::{FieldError, FieldErrorKind};
 use api::names;
 
 use super::expressions::validate_trimmed_condition;
-use super::{Faults, texts};
+use super::texts;
+use api::error_list::ErrorList;
 
 const MAX_CONDITIONS: usize = 64;
 const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 
-/// The faults of the conditions under which a webhook or a policy is asked.
+/// Adds the errors of the conditions under which a webhook or a policy is asked.
 fn validate_match_conditions(
     conditions: &Field<'_>,
     environment: &Environment,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if conditions.len() > MAX_CONDITIONS {
-        faults.push(FieldError::new(
+        errors.push(FieldError::new(
             FieldErrorKind::TooMany,
             conditions.path(),
             &conditions.len().into(),
@@ -56,14 +57,14 @@ fn validate_match_conditions(
     for (index, (condition, value)) in conditions.items().zip(values).enumerate() {
         let expression = condition.member("expression");
         if expression.text().trim().is_empty() {
-            faults.push(expression.required(""));
+            errors.push(expression.required(""));
         } else if index < MAX_CONDITIONS {
-            validate_trimmed_condition(&expression, environment, faults);
+            validate_trimmed_condition(&expression, environment, errors);
         }
         let name = condition.member("name");
-        texts::require_valid(&name, names::qualified_name, faults);
+        texts::require_valid(&name, names::qualified_name, errors);
         if !name.text().is_empty() && !seen.insert(value.get("name")) {
-            faults.push(name.duplicate());
+            errors.push(name.duplicate());
         }
     }
 }
@@ -166,8 +167,9 @@ mod tests {
                 .unwrap()
                 .clone(),
             );
-            let faults = validate_validatingwebhookconfiguration(&object);
-            faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+            let errors =
+                ErrorList::of(|errors| validate_validatingwebhookconfiguration(&object, errors));
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let at = "webhooks[0].matchConditions[0].expression: Invalid value";
         assert_eq!(told("\u{a0} 1 == 1 "), [""; 0]);

@@ -5,19 +5,20 @@ use api::field::Field;
 use crate::validation::admissionregistration::{
     validate_review_versions, validate_webhook_service, validate_webhook_url,
 };
-use crate::validation::{Faults, texts};
+use crate::validation::texts;
+use api::error_list::ErrorList;
 
-/// The faults of a conversion.
-pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, faults: &mut Faults) {
+/// Adds the errors of a conversion.
+pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, errors: &mut ErrorList) {
     if !conversion.is_set() {
         return;
     }
     let strategy = conversion.member("strategy");
     if preserves && strategy.text() != "None" {
         let detail = "must be None if spec.preserveUnknownFields is true";
-        faults.push(strategy.invalid_value(strategy.text(), detail));
+        errors.push(strategy.invalid_value(strategy.text(), detail));
     }
-    texts::require_one_of(&strategy, &["None", "Webhook"], faults);
+    texts::require_one_of(&strategy, &["None", "Webhook"], errors);
     let webhook = conversion.member("webhook");
     let client = webhook.member("clientConfig");
     let versions = webhook.member("conversionReviewVersions");
@@ -32,28 +33,28 @@ pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, faults: &mut
         None => versions_place,
     };
     if strategy.text() == "Webhook" {
-        validate_client(&client_place, faults);
-        validate_review_versions(&versions_place, "", faults);
+        validate_client(&client_place, errors);
+        validate_review_versions(&versions_place, "", errors);
         return;
     }
     let detail = "should not be set when strategy is not set to Webhook";
     if client.is_set() {
-        faults.push(client_place.forbidden(detail));
+        errors.push(client_place.forbidden(detail));
     }
     if !versions.is_empty() {
-        faults.push(versions_place.forbidden(detail));
+        errors.push(versions_place.forbidden(detail));
     }
 }
 
-fn validate_client(client: &Field<'_>, faults: &mut Faults) {
+fn validate_client(client: &Field<'_>, errors: &mut ErrorList) {
     if !client.is_set() {
-        faults.push(client.required("required when strategy is set to Webhook"));
+        errors.push(client.required("required when strategy is set to Webhook"));
         return;
     }
     let (url, service) = (client.member("url"), client.member("service"));
     match (url.is_set(), service.is_set()) {
-        (true, false) => validate_webhook_url(&url, faults),
-        (false, true) => validate_webhook_service(&service, faults),
-        _ => faults.push(client.required("exactly one of url or service is required")),
+        (true, false) => validate_webhook_url(&url, errors),
+        (false, true) => validate_webhook_service(&service, errors),
+        _ => errors.push(client.required("exactly one of url or service is required")),
     }
 }

@@ -6,8 +6,8 @@ use api::structural::{Structural, ValueFault, ValueFaultKind, prune, validate_va
 use serde_json::{Map, Value};
 
 use super::options::Options;
-use crate::validation::Faults;
 use crate::validation::formats::dns1035_label;
+use api::error_list::ErrorList;
 
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 200;
@@ -15,20 +15,20 @@ const MAX_FAULTS: usize = 200;
 /// The members that every whole object has.
 const OBJECT_MEMBERS: [&str; 3] = ["metadata", "apiVersion", "kind"];
 
-/// The faults of what is filled in by a schema, which was read.
+/// Adds the errors of what is filled in by a schema, which was read.
 pub fn validate_defaults(
     schema: &Field<'_>,
     read: &Structural,
     options: Options,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
-    let mut check = Check { options, faults };
+    let mut check = Check { options, errors };
     check.node(schema, read, true, None);
 }
 
 struct Check<'c> {
     options: Options,
-    faults: &'c mut Faults,
+    errors: &'c mut ErrorList,
 }
 
 /// Where in an object something is filled in: the names of members, from the inside out.
@@ -46,7 +46,7 @@ impl Check<'_> {
         is_root: bool,
         inside: Option<&Inside<'_>>,
     ) {
-        if self.faults.len() >= MAX_FAULTS {
+        if self.errors.reported() >= MAX_FAULTS {
             return;
         }
         let is_object = is_root || read.is_embedded;
@@ -81,21 +81,21 @@ impl Check<'_> {
         if self.options.require_pruned_defaults {
             let mut pruned = value.clone();
             if prune(&mut pruned, read, is_object) {
-                self.faults
+                self.errors
                     .push(field.invalid("must not have unknown fields"));
             }
         }
         if !self.options.require_structural {
             return;
         }
-        let before = self.faults.len();
+        let before = self.errors.reported();
         if is_object && let Some(members) = value.as_object() {
-            validate_object(field, members, self.faults);
+            validate_object(field, members, self.errors);
         }
-        if self.faults.len() == before {
-            let faults = validate_value(value, read);
-            self.faults
-                .extend(faults.into_iter().map(|fault| told(field, fault)));
+        if self.errors.reported() == before {
+            let errors = validate_value(value, read);
+            self.errors
+                .extend(errors.into_iter().map(|fault| told(field, fault)));
         }
     }
 
@@ -115,46 +115,46 @@ impl Check<'_> {
         for (name, known) in [("apiVersion", "validation/v1"), ("kind", "Validation")] {
             members.entry(name).or_insert_with(|| known.into());
         }
-        let mut found = Faults::new();
+        let mut found = ErrorList::new();
         validate_members(&members, &|name| name.to_owned(), &mut found);
-        if let Some(first) = found.first() {
-            let text = match found.as_slice() {
-                [_] => first.to_string(),
+        if !found.is_empty() {
+            let text = match found.kept() {
+                [only] => only.to_string(),
                 several => {
                     let texts: Vec<String> = several.iter().map(ToString::to_string).collect();
                     format!("[{}]", texts.join(", "))
                 }
             };
             let detail = format!("must result in valid metadata: {text}");
-            self.faults.push(field.invalid(detail));
+            self.errors.push(field.invalid(detail));
         }
     }
 }
 
 /// A whole object has a kind and metadata.
-fn validate_object(field: &Field<'_>, members: &Map<String, Value>, faults: &mut Faults) {
-    validate_members(members, &|name| format!("{}.{name}", field.path()), faults);
+fn validate_object(field: &Field<'_>, members: &Map<String, Value>, errors: &mut ErrorList) {
+    validate_members(members, &|name| format!("{}.{name}", field.path()), errors);
 }
 
 fn validate_members(
     members: &Map<String, Value>,
     path: &dyn Fn(&str) -> String,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
-    let before = faults.len();
+    let before = errors.reported();
     for name in ["apiVersion", "kind"] {
         match members.get(name) {
             None | Some(Value::String(_)) => {}
             Some(other) => {
                 let detail = "must be a string";
-                faults.push(FieldError::invalid(path(name), other.clone(), detail));
+                errors.push(FieldError::invalid(path(name), other.clone(), detail));
             }
         }
     }
     if let Some(metadata) = members.get("metadata") {
-        super::metadata::validate_types(metadata, &path("metadata"), faults);
+        super::metadata::validate_types(metadata, &path("metadata"), errors);
     }
-    if faults.len() > before {
+    if errors.reported() > before {
         return;
     }
     let text = |name: &str| {
@@ -165,24 +165,24 @@ fn validate_members(
     };
     let version = text("apiVersion");
     if version.is_empty() {
-        faults.push(FieldError::required(path("apiVersion"), ""));
+        errors.push(FieldError::required(path("apiVersion"), ""));
     } else if version.matches('/').count() > 1 {
         let detail = format!("unexpected GroupVersion string: {version}");
-        faults.push(FieldError::invalid(path("apiVersion"), version, detail));
+        errors.push(FieldError::invalid(path("apiVersion"), version, detail));
     }
     let kind = text("kind");
     if kind.is_empty() {
-        faults.push(FieldError::required(path("kind"), ""));
+        errors.push(FieldError::required(path("kind"), ""));
     } else {
         let wrong = dns1035_label(&kind.to_lowercase());
         if !wrong.is_empty() {
             let wrong = wrong.join(",");
             let detail = format!("may have mixed case, but should otherwise match: {wrong}");
-            faults.push(FieldError::invalid(path("kind"), kind, detail));
+            errors.push(FieldError::invalid(path("kind"), kind, detail));
         }
     }
     if let Some(metadata) = members.get("metadata") {
-        super::metadata::validate_values(metadata, &path("metadata"), faults);
+        super::metadata::validate_values(metadata, &path("metadata"), errors);
     }
 }
 

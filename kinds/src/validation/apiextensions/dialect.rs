@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::options::Options;
 use super::{lists, rules};
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 200;
@@ -33,20 +33,20 @@ struct Context<'c> {
     uncorrelatable: Option<&'c Field<'c>>,
 }
 
-/// The faults of words, and those of expressions, which are told behind all others.
+/// Adds the errors of words, and those of expressions, which are told behind all others.
 struct Found {
-    schema: Faults,
-    expressions: Faults,
+    schema: ErrorList,
+    expressions: ErrorList,
     /// How many schemas may still be looked at for the types in expressions.
     left: usize,
 }
 
-/// The faults of a schema and of all that are in it.
+/// Adds the errors of a schema and of all that are in it.
 pub fn validate_dialect(
     schema: &Field<'_>,
     options: Options,
     has_types: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let context = Context {
         options,
@@ -57,23 +57,23 @@ pub fn validate_dialect(
         uncorrelatable: None,
     };
     let mut found = Found {
-        schema: Faults::new(),
-        expressions: Faults::new(),
+        schema: ErrorList::new(),
+        expressions: ErrorList::new(),
         left: MAX_TYPED_SCHEMAS,
     };
     validate_node(schema, context, &mut found);
-    faults.append(&mut found.schema);
-    faults.append(&mut found.expressions);
+    errors.append(found.schema);
+    errors.append(found.expressions);
 }
 
 fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
     let Some(Value::Object(_)) = schema.value() else {
         return;
     };
-    if found.schema.len() + found.expressions.len() >= MAX_FAULTS {
+    if found.schema.reported() + found.expressions.reported() >= MAX_FAULTS {
         return;
     }
-    let before = found.schema.len();
+    let before = found.schema.reported();
     validate_words(schema, context, &mut found.schema);
     if schema.member("uniqueItems").is_true() {
         found.schema.push(schema.member("uniqueItems").forbidden(
@@ -92,27 +92,27 @@ fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
     lists::validate_map_type(schema, &mut found.schema);
     lists::validate_list_type(schema, context.options, &mut found.schema);
     rules::validate_rules(schema, &mut found.schema);
-    if context.has_types && found.schema.len() == before {
+    if context.has_types && found.schema.reported() == before {
         let is_root = context.is_root;
         let (list, left) = (context.uncorrelatable, &mut found.left);
         rules::compile_rules(schema, is_root, list, left, &mut found.expressions);
     }
 }
 
-fn validate_words(schema: &Field<'_>, context: Context<'_>, faults: &mut Faults) {
+fn validate_words(schema: &Field<'_>, context: Context<'_>, errors: &mut ErrorList) {
     let kind = schema.member("type");
     let is_known = kind.text().is_empty() || TYPES.contains(&kind.text());
     if context.options.require_known_types && !is_known {
-        faults.push(kind.not_supported(&TYPES));
+        errors.push(kind.not_supported(&TYPES));
     }
     let default = schema.member("default");
     if let Some(why) = context.forbids_defaults.filter(|_| default.is_set()) {
-        faults.push(default.forbidden(format!("must not be set {why}")));
+        errors.push(default.forbidden(format!("must not be set {why}")));
     }
     let mut unsupported = |name: &'static str, is_said: bool| {
         if is_said {
             let detail = format!("{name} is not supported");
-            faults.push(schema.member(name).forbidden(detail));
+            errors.push(schema.member(name).forbidden(detail));
         }
     };
     unsupported("id", !schema.member("id").text().is_empty());
@@ -125,15 +125,15 @@ fn validate_words(schema: &Field<'_>, context: Context<'_>, faults: &mut Faults)
     }
     if kind.text() == "null" {
         let detail = "type cannot be set to null, use nullable as an alternative";
-        faults.push(kind.forbidden(detail));
+        errors.push(kind.forbidden(detail));
     }
     let items = schema.member("items");
     if !items.list().is_empty() {
-        faults.push(items.forbidden("items must be a schema object and not an array"));
+        errors.push(items.forbidden("items must be a schema object and not an array"));
     }
     let embedded = schema.member("x-kubernetes-embedded-resource");
     if context.is_in_metadata && embedded.is_true() {
-        faults.push(embedded.forbidden("must not be used inside of resource meta"));
+        errors.push(embedded.forbidden("must not be used inside of resource meta"));
     }
 }
 

@@ -6,8 +6,8 @@ use api::field::Field;
 use api::field_error::FieldError;
 
 use super::options::Options;
-use crate::validation::Faults;
 use crate::validation::internal::internal_schemas_json;
+use api::error_list::ErrorList;
 
 /// No more faults than this are looked for in one list.
 const MAX_FAULTS: usize = 200;
@@ -16,60 +16,61 @@ const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
 
 /// The type must be that of what has a list type or a map type.
-fn wrong_type(schema: &Field<'_>, wanted: &str, because: &str) -> Option<FieldError> {
+fn validate_type(schema: &Field<'_>, wanted: &str, because: &str, errors: &mut ErrorList) {
     let kind = schema.member("type");
     let detail = format!("must be {wanted} if {because} is specified");
     match kind.text() {
-        "" => Some(kind.required(detail)),
-        found if found == wanted => None,
-        _ => Some(kind.invalid(detail)),
+        "" => errors.push(kind.required(detail)),
+        found if found == wanted => {}
+        _ => errors.push(kind.invalid(detail)),
     }
 }
 
-/// The faults of the type of a map.
-pub fn validate_map_type(schema: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the type of a map.
+pub fn validate_map_type(schema: &Field<'_>, errors: &mut ErrorList) {
     let map_type = schema.member("x-kubernetes-map-type");
     if !map_type.is_set() {
         return;
     }
-    faults.extend(wrong_type(schema, "object", "x-kubernetes-map-type"));
+    validate_type(schema, "object", "x-kubernetes-map-type", errors);
     if !MAP_TYPES.contains(&map_type.text()) {
-        faults.push(map_type.not_supported(&MAP_TYPES));
+        errors.push(map_type.not_supported(&MAP_TYPES));
     }
 }
 
-/// The faults of the type of a list, and of its keys.
-pub fn validate_list_type(schema: &Field<'_>, options: Options, faults: &mut Faults) {
+/// Adds the errors of the type of a list, and of its keys.
+pub fn validate_list_type(schema: &Field<'_>, options: Options, errors: &mut ErrorList) {
     let list_type = schema.member("x-kubernetes-list-type");
     let kind = list_type.text();
     if list_type.is_set() {
-        match wrong_type(schema, "array", "x-kubernetes-list-type") {
-            Some(fault) => faults.push(fault),
-            None if options.require_atomic_sets && kind == "set" => validate_set(schema, faults),
-            None => {}
+        let before = errors.reported();
+        validate_type(schema, "array", "x-kubernetes-list-type", errors);
+        let is_list = errors.reported() == before;
+        if is_list && options.require_atomic_sets && kind == "set" {
+            validate_set(schema, errors);
         }
         if !LIST_TYPES.contains(&kind) {
-            faults.push(list_type.not_supported(&LIST_TYPES));
+            errors.push(list_type.not_supported(&LIST_TYPES));
         }
     }
     let keys = schema.member("x-kubernetes-list-map-keys");
     if !keys.is_empty() && kind != "map" {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        faults.push(match list_type.is_set() {
+        errors.push(match list_type.is_set() {
             true => list_type.invalid(detail),
             false => list_type.required(detail),
         });
     }
     if kind == "map" {
-        validate_map(schema, faults);
+        validate_map(schema, errors);
     }
     if options.require_map_keys && matches!(kind, "map" | "set") {
-        validate_presence(schema, kind, faults);
+        validate_presence(schema, kind, errors);
     }
 }
 
 /// The items of a set are compared as a whole.
-fn validate_set(schema: &Field<'_>, faults: &mut Faults) {
+fn validate_set(schema: &Field<'_>, errors: &mut ErrorList) {
     let items = schema.member("items");
     let kind = items.member("type");
     let list_type = items.member("x-kubernetes-list-type");
@@ -77,38 +78,38 @@ fn validate_set(schema: &Field<'_>, faults: &mut Faults) {
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
     match kind.text() {
         "array" if list_type.is_set() && list_type.text() != "atomic" => {
-            faults.push(list_type.invalid(detail));
+            errors.push(list_type.invalid(detail));
         }
         "object" if map_type.text() != "atomic" => {
             // As in kube-apiserver, the fault shows the type of a list.
             let shown = list_type.value().cloned().unwrap_or_default();
-            faults.push(map_type.invalid_value(shown, detail));
+            errors.push(map_type.invalid_value(shown, detail));
         }
         _ => {}
     }
 }
 
 /// A list with keys has objects with these members.
-fn validate_map(schema: &Field<'_>, faults: &mut Faults) {
+fn validate_map(schema: &Field<'_>, errors: &mut ErrorList) {
     let keys = schema.member("x-kubernetes-list-map-keys");
     if keys.is_empty() {
-        faults.push(keys.required("must not be empty if x-kubernetes-list-type is map"));
+        errors.push(keys.required("must not be empty if x-kubernetes-list-type is map"));
     }
     let items = schema.member("items");
     let kind = items.member("type");
     match items.value() {
         None => {
-            faults.push(items.required("must have a schema if x-kubernetes-list-type is map"));
+            errors.push(items.required("must have a schema if x-kubernetes-list-type is map"));
             return;
         }
         Some(value) if !value.is_object() => {
             let shown = internal_schemas_json(Some(value));
             let detail = "must only have a single schema if x-kubernetes-list-type is map";
-            faults.push(FieldError::invalid_document(items.path(), &shown, detail));
+            errors.push(FieldError::invalid_document(items.path(), &shown, detail));
             return;
         }
         Some(_) if kind.text() != "object" => {
-            faults.push(kind.invalid_value(
+            errors.push(kind.invalid_value(
                 kind.text(),
                 "must be object if parent array's x-kubernetes-list-type is map",
             ));
@@ -119,33 +120,33 @@ fn validate_map(schema: &Field<'_>, faults: &mut Faults) {
     let properties = items.member("properties");
     let mut seen = HashSet::new();
     for key in keys.items() {
-        if faults.len() > MAX_FAULTS {
+        if errors.reported() > MAX_FAULTS {
             return;
         }
         let property = properties.key(key.text());
         let of = property.member("type");
         if !property.is_set() {
-            faults.push(keys.invalid("entries must all be names of item properties"));
+            errors.push(keys.invalid("entries must all be names of item properties"));
         } else if matches!(of.text(), "array" | "object") {
             // As in kube-apiserver, the fault shows the type of the items.
-            faults.push(of.invalid_value(
+            errors.push(of.invalid_value(
                 kind.text(),
                 "must be a scalar type if parent array's x-kubernetes-list-type is map",
             ));
         }
         if !seen.insert(key.text()) {
-            faults.push(keys.invalid("must not contain duplicate entries"));
+            errors.push(keys.invalid("must not contain duplicate entries"));
         }
     }
 }
 
 /// Items are there, and their keys are.
-fn validate_presence(schema: &Field<'_>, kind: &str, faults: &mut Faults) {
+fn validate_presence(schema: &Field<'_>, kind: &str, errors: &mut ErrorList) {
     let items = schema.member("items");
     let nullable = items.member("nullable");
     if nullable.is_true() {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {kind}");
-        faults.push(nullable.forbidden(detail));
+        errors.push(nullable.forbidden(detail));
     }
     if kind != "map" {
         return;
@@ -159,7 +160,7 @@ fn validate_presence(schema: &Field<'_>, kind: &str, faults: &mut Faults) {
     let keys = schema.member("x-kubernetes-list-map-keys");
     let properties = items.member("properties");
     for key in keys.items() {
-        if faults.len() > MAX_FAULTS {
+        if errors.reported() > MAX_FAULTS {
             return;
         }
         let property = properties.key(key.text());
@@ -168,14 +169,14 @@ fn validate_presence(schema: &Field<'_>, kind: &str, faults: &mut Faults) {
         }
         let default = property.member("default");
         if !required.contains(key.text()) && !default.is_set() {
-            faults.push(default.required(
+            errors.push(default.required(
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be \
                  a required property",
             ));
         }
         let nullable = property.member("nullable");
         if nullable.is_true() {
-            faults.push(nullable.forbidden(
+            errors.push(nullable.forbidden(
                 "this property is in x-kubernetes-list-map-keys, so it cannot be nullable",
             ));
         }

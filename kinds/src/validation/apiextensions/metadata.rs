@@ -8,14 +8,14 @@ use api::object::Object;
 use serde_json::{Map, Value};
 
 use crate::types::object_type;
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 /// Whether the members of metadata have their types.
-pub fn validate_types(metadata: &Value, path: &str, faults: &mut Faults) {
+pub fn validate_types(metadata: &Value, path: &str, errors: &mut ErrorList) {
     if !metadata.is_object() {
         let found = json_type(metadata);
         let detail = format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta");
-        faults.push(FieldError::invalid(path, metadata.clone(), detail));
+        errors.push(FieldError::invalid(path, metadata.clone(), detail));
         return;
     }
     let read = type_value(metadata, object_type("meta.v1.ObjectMeta"));
@@ -24,18 +24,18 @@ pub fn validate_types(metadata: &Value, path: &str, faults: &mut Faults) {
         Err(error) => Some(error.to_string()),
     };
     if let Some(wrong) = wrong {
-        faults.push(FieldError::invalid(path, metadata.clone(), wrong));
+        errors.push(FieldError::invalid(path, metadata.clone(), wrong));
     }
 }
 
-/// The faults of metadata whose members have their types.
-pub fn validate_values(metadata: &Value, path: &str, faults: &mut Faults) {
+/// Adds the errors of metadata whose members have their types.
+pub fn validate_values(metadata: &Value, path: &str, errors: &mut ErrorList) {
     let mut members = Map::new();
     members.insert("metadata".to_owned(), metadata.clone());
     for mut fault in validate_embedded(&Object::of(members)) {
         if let Some(below) = fault.path.strip_prefix("metadata") {
             fault.path = format!("{path}{below}");
         }
-        faults.push(fault);
+        errors.push(fault);
     }
 }

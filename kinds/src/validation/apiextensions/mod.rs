@@ -19,31 +19,32 @@ use serde_json::Value;
 
 use self::options::Options;
 use super::formats::{dns1035_label, report, require_text};
-use super::{Faults, texts};
+use super::texts;
+use api::error_list::ErrorList;
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const APPROVAL_PAGE: &str = "https://github.com/kubernetes/enhancements/pull/1111";
 
-/// The faults of a definition.
-pub fn validate_customresourcedefinition(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a definition.
+pub fn validate_customresourcedefinition(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_name(object, &spec, &mut faults);
-    validate_spec(&spec, options::ALL, &mut faults);
-    validate_status(object, None, &mut faults);
-    faults
+    validate_name(object, &spec, errors);
+    validate_spec(&spec, options::ALL, errors);
+    validate_status(object, None, errors);
 }
 
-/// The faults of a change to a definition: the names under which its objects are stored stay.
-pub fn validate_customresourcedefinition_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to a definition: the names under which its objects are stored stay.
+pub fn validate_customresourcedefinition_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
     let spec = Field::of(object, "spec");
-    validate_spec(&spec, options::ALL, &mut faults);
-    if !faults.is_empty() {
-        // What the stored definition breaks is looked at only if it matters.
-        faults.clear();
-        validate_spec(&spec, Options::after(stored), &mut faults);
+    // What the stored definition breaks is looked at only if it matters.
+    let is_valid = ErrorList::of(|errors| validate_spec(&spec, options::ALL, errors)).is_empty();
+    if !is_valid {
+        validate_spec(&spec, Options::after(stored), errors);
     }
     let before = Field::of(stored, "spec");
     let (names, old_names) = (spec.member("names"), before.member("names"));
@@ -60,11 +61,10 @@ pub fn validate_customresourcedefinition_update(object: &Object, stored: &Object
     }
     for (field, old) in immutable {
         if field.text() != old.text() {
-            faults.push(field.invalid_value(field.text(), "field is immutable"));
+            errors.push(field.invalid_value(field.text(), "field is immutable"));
         }
     }
-    validate_status(object, Some(stored), &mut faults);
-    faults
+    validate_status(object, Some(stored), errors);
 }
 
 fn is_established(object: &Object) -> bool {
@@ -76,7 +76,7 @@ fn is_established(object: &Object) -> bool {
     })
 }
 
-fn validate_name(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_name(object: &Object, spec: &Field<'_>, errors: &mut ErrorList) {
     let names = spec.member("names");
     let plural = names.member("plural");
     let group = spec.member("group");
@@ -88,39 +88,39 @@ fn validate_name(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
         if field.text().is_empty() {
             continue;
         }
-        report(field, names::dns_subdomain(checked), faults);
+        report(field, names::dns_subdomain(checked), errors);
         if field.text() != wanted {
-            faults.push(field.invalid("must be spec.names.plural+\".\"+spec.group"));
+            errors.push(field.invalid("must be spec.names.plural+\".\"+spec.group"));
         }
     }
 }
 
-fn validate_spec(spec: &Field<'_>, options: Options, faults: &mut Faults) {
+fn validate_spec(spec: &Field<'_>, options: Options, errors: &mut ErrorList) {
     let group = spec.member("group");
-    if require_text(&group, faults) {
-        let before = faults.len();
-        report(&group, names::dns_subdomain(group.text()), faults);
-        if faults.len() == before && !group.text().contains('.') {
-            faults.push(group.invalid("should be a domain with at least one dot"));
+    if require_text(&group, errors) {
+        let before = errors.reported();
+        report(&group, names::dns_subdomain(group.text()), errors);
+        if errors.reported() == before && !group.text().contains('.') {
+            errors.push(group.invalid("should be a domain with at least one dot"));
         }
     }
-    texts::require_one_of(&spec.member("scope"), &SCOPES, faults);
+    texts::require_one_of(&spec.member("scope"), &SCOPES, errors);
     let shared = versions::Shared::of(&spec.member("versions"));
-    versions::validate_versions(spec, &shared, options, faults);
-    validate_names(&spec.member("names"), faults);
-    versions::validate_shared(spec, &shared, options, faults);
+    versions::validate_versions(spec, &shared, options, errors);
+    validate_names(&spec.member("names"), errors);
+    versions::validate_shared(spec, &shared, options, errors);
     let preserves = spec.member("preserveUnknownFields").is_true();
-    conversion::validate_conversion(&spec.member("conversion"), preserves, faults);
+    conversion::validate_conversion(&spec.member("conversion"), preserves, errors);
 }
 
-fn validate_names(names: &Field<'_>, faults: &mut Faults) {
+fn validate_names(names: &Field<'_>, errors: &mut ErrorList) {
     for name in ["plural", "singular", "kind", "listKind"] {
-        require_text(&names.member(name), faults);
+        require_text(&names.member(name), errors);
     }
     for name in ["plural", "singular"] {
         let field = names.member(name);
         if !field.text().is_empty() {
-            report(&field, dns1035_label(field.text()), faults);
+            report(&field, dns1035_label(field.text()), errors);
         }
     }
     for name in ["kind", "listKind"] {
@@ -128,36 +128,36 @@ fn validate_names(names: &Field<'_>, faults: &mut Faults) {
         let wrong = dns1035_label(&field.text().to_lowercase());
         if !field.text().is_empty() && !wrong.is_empty() {
             let wrong = wrong.join(",");
-            faults.push(field.invalid(format!(
+            errors.push(field.invalid(format!(
                 "may have mixed case, but should otherwise match: {wrong}"
             )));
         }
     }
     for name in names.member("shortNames").items() {
-        report(&name, dns1035_label(name.text()), faults);
+        report(&name, dns1035_label(name.text()), errors);
     }
     let (kind, list_kind) = (names.member("kind"), names.member("listKind"));
     if !kind.text().is_empty() && kind.text() == list_kind.text() {
-        faults.push(list_kind.invalid("kind and listKind may not be the same"));
+        errors.push(list_kind.invalid("kind and listKind may not be the same"));
     }
     for category in names.member("categories").items() {
-        report(&category, dns1035_label(category.text()), faults);
+        report(&category, dns1035_label(category.text()), errors);
     }
 }
 
-/// The faults of what does not depend on the spec alone. What was so before may stay (CRD-20,
+/// Adds the errors of what does not depend on the spec alone. What was so before may stay (CRD-20,
 /// CRD-23).
-fn validate_status(object: &Object, stored: Option<&Object>, faults: &mut Faults) {
+fn validate_status(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let status = Field::of(object, "status");
-    versions::validate_stored(&status.member("storedVersions"), &spec, faults);
+    versions::validate_stored(&status.member("storedVersions"), &spec, errors);
     if stored.is_none_or(|stored| approval_of(stored) != approval_of(object)) {
-        validate_approval(object, &spec, faults);
+        validate_approval(object, &spec, errors);
     }
     let preserves = spec.member("preserveUnknownFields");
     let did_preserve = stored.and_then(|stored| stored.at(&["spec", "preserveUnknownFields"]));
     if preserves.is_true() && did_preserve != Some(&Value::Bool(true)) {
-        faults.push(preserves.invalid(
+        errors.push(preserves.invalid(
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
              spec.versions[*].schema instead",
         ));
@@ -185,7 +185,7 @@ fn approval_of(object: &Object) -> Approval {
 }
 
 /// Groups of Kubernetes need an approval, or the word that they have none.
-fn validate_approval(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_approval(object: &Object, spec: &Field<'_>, errors: &mut ErrorList) {
     let group = spec.member("group");
     let group = format!(".{}", group.text());
     if !group.ends_with(".k8s.io") && !group.ends_with(".kubernetes.io") {
@@ -197,9 +197,9 @@ fn validate_approval(object: &Object, spec: &Field<'_>, faults: &mut Faults) {
     let needs = format!("protected groups must have approval annotation \"{APPROVAL}\"");
     match approval_of(object) {
         Approval::Missing => {
-            faults.push(approval.required(format!("{needs}, see {APPROVAL_PAGE}")));
+            errors.push(approval.required(format!("{needs}, see {APPROVAL_PAGE}")));
         }
-        Approval::Invalid => faults.push(approval.invalid(format!(
+        Approval::Invalid => errors.push(approval.invalid(format!(
             "{needs} with either a URL or a reason starting with \"unapproved\", see \
              {APPROVAL_PAGE}"
         ))),
@@ -252,8 +252,10 @@ mod tests {
             whole["spec"].as_object_mut().unwrap().extend(members);
             Object::of(whole.as_object().unwrap().clone())
         };
-        let faults = validate_customresourcedefinition_update(&whole(object), &whole(stored));
-        faults.iter().map(ToString::to_string).collect()
+        let errors = ErrorList::of(|errors| {
+            validate_customresourcedefinition_update(&whole(object), &whole(stored), errors)
+        });
+        errors.iter().map(ToString::to_string).collect()
     }
 
     fn version(schema: &Value) -> Value {
@@ -276,9 +278,9 @@ mod tests {
         let objects = set(json!({"type": "object"}));
         assert!(changed(objects.clone(), objects.clone()).is_empty());
         let good = json!({"type": "object", "properties": {"a": {"type": "string"}}});
-        let faults = changed(version(&good), version(&untyped));
+        let errors = changed(version(&good), version(&untyped));
         assert_eq!(
-            faults,
+            errors,
             [
                 "spec.validation.openAPIV3Schema.properties[a].type: Required value: must not be \
               empty for specified object fields"

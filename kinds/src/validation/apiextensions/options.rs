@@ -6,7 +6,7 @@ use api::object::Object;
 use serde_json::Value;
 
 use super::schemas;
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 /// The rules that became stricter over time.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +54,12 @@ impl Options {
         let spec = Field::of(stored, "spec");
         let versions = spec.member("versions");
         let keeps = |options: Options| {
-            let mut faults = Faults::new();
+            let mut errors = ErrorList::new();
             for version in versions.items() {
                 let schema = version.member("schema");
-                schemas::validate_parts(&schema.member("openAPIV3Schema"), options, &mut faults);
+                schemas::validate_parts(&schema.member("openAPIV3Schema"), options, &mut errors);
             }
-            faults.is_empty()
+            errors.is_empty()
         };
         let has_schema = |version: &Value| version.pointer("/schema/openAPIV3Schema").is_some();
         let is_few = |version: &Value| {

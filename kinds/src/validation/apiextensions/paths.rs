@@ -6,7 +6,7 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 /// The most fields of a version that objects can be selected by.
 pub const MAX_SELECTABLE: usize = 8;
@@ -72,12 +72,12 @@ fn next_token<'p>(rest: &mut &'p str) -> Option<&'p str> {
     Some(token)
 }
 
-/// The faults of the fields by which objects can be selected.
+/// Adds the errors of the fields by which objects can be selected.
 pub fn validate_selectable(
     fields: &Field<'_>,
     schema: &Value,
     is_limited: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let mut seen = HashSet::new();
     for (index, field) in fields.items().enumerate() {
@@ -87,33 +87,33 @@ pub fn validate_selectable(
         }
         let path = field.member("jsonPath");
         if path.text().is_empty() {
-            faults.push(path.required(""));
+            errors.push(path.required(""));
             continue;
         }
         let found = match find(path.text(), schema, false) {
             Ok(found) => found,
             Err(why) => {
-                faults.push(path.invalid(format!("is an invalid path: {why}")));
+                errors.push(path.invalid(format!("is an invalid path: {why}")));
                 continue;
             }
         };
         let is_metadata = path.text() == ".metadata" || path.text().starts_with(".metadata.");
         if is_metadata {
-            faults.push(path.invalid("must not point to fields in metadata"));
+            errors.push(path.invalid("must not point to fields in metadata"));
         }
         let kind = found.get("type").and_then(Value::as_str);
         if !matches!(kind, Some("string" | "boolean" | "integer")) {
-            faults.push(path.invalid(
+            errors.push(path.invalid(
                 "must point to a field of type string, boolean or integer. Enum string fields and \
                  strings with formats are allowed.",
             ));
         }
         if !seen.insert(path.text().to_owned()) {
-            faults.push(path.duplicate());
+            errors.push(path.duplicate());
         }
     }
     if is_limited && seen.len() > MAX_SELECTABLE {
-        faults.push(FieldError::new(
+        errors.push(FieldError::new(
             FieldErrorKind::TooMany,
             fields.path(),
             &Value::from(fields.len()),

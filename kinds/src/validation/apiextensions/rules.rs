@@ -5,9 +5,9 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
 use super::paths;
-use crate::validation::Faults;
 use crate::validation::expressions::of_schema;
 use crate::validation::internal::internal_json;
+use api::error_list::ErrorList;
 
 /// No more faults than this are looked for in one list.
 const MAX_FAULTS: usize = 200;
@@ -26,72 +26,72 @@ fn has_break(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// The faults of rules, but for their expressions.
-pub fn validate_rules(schema: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of rules, but for their expressions.
+pub fn validate_rules(schema: &Field<'_>, errors: &mut ErrorList) {
     let rules = schema.member("x-kubernetes-validations");
     for rule in rules.items() {
-        if faults.len() > MAX_FAULTS {
+        if errors.reported() > MAX_FAULTS {
             return;
         }
-        validate_rule(&rule, faults);
+        validate_rule(&rule, errors);
         let path = rule.member("fieldPath");
         let (text, value) = (path.text(), schema.value());
         if text.is_empty() {
             continue;
         }
         if text.trim().is_empty() {
-            faults.push(path.invalid("must be non-empty if specified"));
+            errors.push(path.invalid("must be non-empty if specified"));
         }
         if has_break(text) {
-            faults.push(path.invalid("must not contain line breaks"));
+            errors.push(path.invalid("must not contain line breaks"));
         }
         if value.is_none_or(|value| paths::find(text, value, true).is_err()) {
-            faults.push(path.invalid("must be a valid path"));
+            errors.push(path.invalid("must be a valid path"));
         }
     }
 }
 
-fn validate_rule(rule: &Field<'_>, faults: &mut Faults) {
+fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
     let (expression, message) = (rule.member("rule"), rule.member("message"));
     let (text, words) = (expression.text().trim(), message.text().trim());
     if text.is_empty() {
-        faults.push(expression.required("rule is not specified"));
+        errors.push(expression.required("rule is not specified"));
     } else if !message.text().is_empty() && words.is_empty() {
-        faults.push(message.invalid("must be non-empty if specified"));
+        errors.push(message.invalid("must be non-empty if specified"));
     } else if has_break(words) {
-        faults.push(message.invalid("must not contain line breaks"));
+        errors.push(message.invalid("must not contain line breaks"));
     } else if has_break(text) && words.is_empty() {
         let detail = "message must be specified if rule contains line breaks";
-        faults.push(message.required(detail));
+        errors.push(message.required(detail));
     }
     let computed = rule.member("messageExpression");
     if !computed.text().is_empty() && computed.text().trim().is_empty() {
-        faults.push(computed.required("messageExpression must be non-empty if specified"));
+        errors.push(computed.required("messageExpression must be non-empty if specified"));
     }
     let reason = rule.member("reason");
     if reason.is_set() && !REASONS.contains(&reason.text()) {
-        faults.push(reason.not_supported(&REASONS));
+        errors.push(reason.not_supported(&REASONS));
     }
 }
 
 /// What a rule is called in faults that show it.
 const RULE: &str = "apiextensions.v1.ValidationRule";
 
-/// The faults of expressions. `uncorrelatable` is a list around the schema whose items can't be
+/// Adds the errors of expressions. `uncorrelatable` is a list around the schema whose items can't be
 /// found again in the object before; `left` is how many schemas may be looked at.
 pub fn compile_rules(
     schema: &Field<'_>,
     is_root: bool,
     uncorrelatable: Option<&Field<'_>>,
     left: &mut usize,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let rules = schema.member("x-kubernetes-validations");
     let Some(value) = schema.value().filter(|_| !rules.is_empty()) else {
         return;
     };
     let Some(of) = of_schema(value, is_root, left) else {
-        faults.push(rules.fault(
+        errors.push(rules.fault(
             FieldErrorKind::Internal,
             "internal error: failed to construct type information for x-kubernetes-validations \
              rules: unable to convert structural schema to CEL declarations",
@@ -104,12 +104,12 @@ pub fn compile_rules(
     for rule in rules.items() {
         let bytes = rule.member("rule").text().len() / BYTES_FOR_SCHEMA;
         match left.checked_sub(bytes) {
-            Some(less) if faults.len() < MAX_FAULTS => *left = less,
+            Some(less) if errors.reported() < MAX_FAULTS => *left = less,
             _ => return,
         }
         let is_optional = rule.member("optionalOldSelf").is_set();
         let environment = if is_optional { &optional } else { &plain };
-        compile_rule(&rule, environment, uncorrelatable, faults);
+        compile_rule(&rule, environment, uncorrelatable, errors);
     }
 }
 
@@ -117,12 +117,12 @@ fn compile_rule(
     rule: &Field<'_>,
     environment: &Environment,
     uncorrelatable: Option<&Field<'_>>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let expression = rule.member("rule");
     let shown = || internal_json(RULE, rule.value());
     let mut wrong = |field: &Field<'_>, detail: String| {
-        faults.push(FieldError::invalid_document(field.path(), &shown(), detail));
+        errors.push(FieldError::invalid_document(field.path(), &shown(), detail));
     };
     let compiled = match compile(expression.text(), environment) {
         Err(why) => {
@@ -159,10 +159,10 @@ fn compile_rule(
     let uses_old = compiled.names.iter().any(|name| name == "oldSelf");
     let optional = rule.member("optionalOldSelf");
     if uses_old && let Some(list) = uncorrelatable {
-        faults.push(expression.invalid(format!(
+        errors.push(expression.invalid(format!(
             "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
         )));
     } else if !uses_old && optional.is_set() {
-        faults.push(optional.invalid("may not be set if oldSelf is not used in rule"));
+        errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::options::Options;
 use super::{defaults, dialect, structural};
-use crate::validation::Faults;
 use crate::validation::internal::invalid_struct;
+use api::error_list::ErrorList;
 
 /// The members of a schema in their order in memory, and whether one may be at the root of a
 /// schema beside the subresource `status` (CRD-37). The type comes between them.
@@ -71,58 +71,59 @@ const UNSUPPORTED: [&str; 6] = [
     "dependencies",
 ];
 
-/// The faults of a schema.
+/// Adds the errors of a schema.
 pub fn validate_schema(
     schema: &Field<'_>,
     has_status: bool,
     options: Options,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if !schema.is_set() {
         return;
     }
-    let before = faults.len();
+    let before = errors.reported();
     if has_status {
-        validate_root_beside_status(schema, faults);
+        validate_root_beside_status(schema, errors);
     }
     if schema.member("nullable").is_true() {
         let nullable = schema.member("nullable");
-        faults.push(nullable.forbidden("nullable cannot be true at the root"));
+        errors.push(nullable.forbidden("nullable cannot be true at the root"));
     }
-    validate_parts(schema, options, faults);
-    if faults.len() == before
+    validate_parts(schema, options, errors);
+    if errors.reported() == before
         && options.require_structural
         && let Some(name) = schema.value().and_then(unsupported)
     {
         let detail = format!("OpenAPIV3Schema '{name}' is not supported");
-        faults.push(schema.invalid_value("", detail));
+        errors.push(schema.invalid_value("", detail));
     }
 }
 
-/// The faults of the parts of a schema.
-pub fn validate_parts(schema: &Field<'_>, options: Options, faults: &mut Faults) {
+/// Adds the errors of the parts of a schema.
+pub fn validate_parts(schema: &Field<'_>, options: Options, errors: &mut ErrorList) {
     let Some(value) = schema.value() else {
         return;
     };
-    let before = faults.len();
+    let before = errors.reported();
     let mut is_known = false;
     if unsupported(value).is_none() {
         let read = Structural::read(value);
         if options.require_structural {
-            structural::validate_structural(schema, faults);
+            structural::validate_structural(schema, errors);
         }
-        if faults.len() == before && (options.require_structural || options.require_pruned_defaults)
+        if errors.reported() == before
+            && (options.require_structural || options.require_pruned_defaults)
         {
-            defaults::validate_defaults(schema, &read, options, faults);
+            defaults::validate_defaults(schema, &read, options, errors);
         }
-        is_known = options.require_structural && faults.len() == before;
+        is_known = options.require_structural && errors.reported() == before;
     }
-    dialect::validate_dialect(schema, options, is_known, faults);
+    dialect::validate_dialect(schema, options, is_known, errors);
 }
 
 /// With the subresource, the schema of the status is that of the member alone. So the root may say
 /// only what is not lost then.
-fn validate_root_beside_status(schema: &Field<'_>, faults: &mut Faults) {
+fn validate_root_beside_status(schema: &Field<'_>, errors: &mut ErrorList) {
     for (name, is_allowed) in AT_ROOT {
         let member = schema.member(name);
         if is_zero(&member) {
@@ -130,7 +131,7 @@ fn validate_root_beside_status(schema: &Field<'_>, faults: &mut Faults) {
         }
         if name == "type" {
             if member.text() != "object" {
-                faults.push(member.invalid(
+                errors.push(member.invalid(
                     "only \"object\" is allowed as the type at the root of the schema if the \
                      status subresource is enabled",
                 ));
@@ -142,7 +143,7 @@ fn validate_root_beside_status(schema: &Field<'_>, faults: &mut Faults) {
                  subresource is enabled"
             );
             let type_name = "apiextensions.v1.JSONSchemaProps";
-            faults.push(invalid_struct(schema, type_name, &detail));
+            errors.push(invalid_struct(schema, type_name, &detail));
             return;
         }
     }

@@ -6,7 +6,7 @@ use api::field::Field;
 use api::structural::pattern::Pattern;
 use serde_json::Value;
 
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 1000;
@@ -22,52 +22,51 @@ enum Level {
     Member,
 }
 
-/// The faults of a schema, in the order of their texts.
-pub fn validate_structural(schema: &Field<'_>, faults: &mut Faults) {
-    let mut found = Faults::new();
+/// Adds the errors of a schema, in the order of their texts.
+pub fn validate_structural(schema: &Field<'_>, errors: &mut ErrorList) {
+    let mut found = ErrorList::to_be_sorted(MAX_FAULTS);
     validate_node(schema, Level::Root, &mut found);
     if let Some(value) = schema.value() {
         complete_rules(value, Some(value), schema, schema, &mut found);
     }
-    found.sort_by_cached_key(ToString::to_string);
-    faults.append(&mut found);
+    errors.append(found.sorted_by_text());
 }
 
-fn validate_node(schema: &Field<'_>, level: Level, faults: &mut Faults) {
-    if faults.len() >= MAX_FAULTS {
+fn validate_node(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
+    if errors.reported() >= MAX_FAULTS {
         return;
     }
     let kind = schema.member("type");
     let items = schema.member("items");
     match items.value() {
-        Some(Value::Object(_)) => validate_node(&items, Level::Item, faults),
-        _ if kind.text() == "array" => faults.push(items.required("must be specified")),
+        Some(Value::Object(_)) => validate_node(&items, Level::Item, errors),
+        _ if kind.text() == "array" => errors.push(items.required("must be specified")),
         _ => {}
     }
     let properties = schema.member("properties");
     for (_, property) in properties.entries() {
-        validate_node(&property, Level::Member, faults);
+        validate_node(&property, Level::Member, errors);
     }
     // An empty schema may be written as none.
     let additional = schema.member("additionalProperties");
     if additional.is_set() && level == Level::Root {
-        faults.push(additional.forbidden("must not be used at the root"));
+        errors.push(additional.forbidden("must not be used at the root"));
     }
     if additional.value().is_some_and(Value::is_object) {
-        validate_node(&additional, Level::Member, faults);
+        validate_node(&additional, Level::Member, errors);
     }
-    validate_extensions(schema, faults);
+    validate_extensions(schema, errors);
     validate_rules(
         schema,
         is_int_or_string(schema),
         in_first_all_of(schema),
-        faults,
+        errors,
     );
-    validate_type(schema, level, faults);
-    validate_object(schema, level, faults);
+    validate_type(schema, level, errors);
+    validate_object(schema, level, errors);
 }
 
-fn validate_extensions(schema: &Field<'_>, faults: &mut Faults) {
+fn validate_extensions(schema: &Field<'_>, errors: &mut ErrorList) {
     if !schema.member("x-kubernetes-int-or-string").is_true() {
         return;
     }
@@ -77,19 +76,19 @@ fn validate_extensions(schema: &Field<'_>, faults: &mut Faults) {
     ] {
         let other = schema.member(name);
         if other.is_true() {
-            faults.push(other.invalid("must be false if x-kubernetes-int-or-string is true"));
+            errors.push(other.invalid("must be false if x-kubernetes-int-or-string is true"));
         }
     }
 }
 
-fn validate_type(schema: &Field<'_>, level: Level, faults: &mut Faults) {
+fn validate_type(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
     let kind = schema.member("type");
     let is = |name: &'static str| schema.member(name).is_true();
     let is_embedded = is("x-kubernetes-embedded-resource");
     let has_no_type = kind.text().is_empty();
     if is_embedded && kind.text() != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
-        faults.push(match has_no_type {
+        errors.push(match has_no_type {
             true => kind.required(detail),
             false => kind.invalid(detail),
         });
@@ -97,24 +96,24 @@ fn validate_type(schema: &Field<'_>, level: Level, faults: &mut Faults) {
         && !is("x-kubernetes-int-or-string")
         && !is("x-kubernetes-preserve-unknown-fields")
     {
-        faults.push(kind.required(match level {
+        errors.push(kind.required(match level {
             Level::Root => "must not be empty at the root",
             Level::Item => "must not be empty for specified array items",
             Level::Member => "must not be empty for specified object fields",
         }));
     }
     if level == Level::Root && !has_no_type && kind.text() != "object" {
-        faults.push(kind.invalid("must be object at the root"));
+        errors.push(kind.invalid("must be object at the root"));
     }
 }
 
 /// The members that whole objects have.
-fn validate_object(schema: &Field<'_>, level: Level, faults: &mut Faults) {
+fn validate_object(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
     let is_embedded = schema.member("x-kubernetes-embedded-resource").is_true();
     let additional = schema.member("additionalProperties");
     if is_embedded && additional.is_set() {
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        faults.push(additional.forbidden(detail));
+        errors.push(additional.forbidden(detail));
     }
     let properties = schema.member("properties");
     if level == Level::Root || is_embedded {
@@ -122,16 +121,16 @@ fn validate_object(schema: &Field<'_>, level: Level, faults: &mut Faults) {
             let property = properties.key(name);
             let kind = property.member("type");
             if property.is_set() && kind.text() != "string" {
-                faults.push(kind.invalid_value(kind.text(), "must be string"));
+                errors.push(kind.invalid_value(kind.text(), "must be string"));
             }
         }
         let metadata = properties.key("metadata");
         let kind = metadata.member("type");
         if metadata.is_set() && kind.text() != "object" {
-            faults.push(kind.invalid_value(kind.text(), "must be object"));
+            errors.push(kind.invalid_value(kind.text(), "must be object"));
         }
         if level == Level::Root && metadata.value().is_some_and(says_more) {
-            faults.push(metadata.forbidden(
+            errors.push(metadata.forbidden(
                 "must not specify anything other than name and generateName, but metadata is \
                  implicitly specified",
             ));
@@ -139,7 +138,7 @@ fn validate_object(schema: &Field<'_>, level: Level, faults: &mut Faults) {
     }
     let keeps = schema.member("x-kubernetes-preserve-unknown-fields");
     if is_embedded && !keeps.is_true() && properties.is_empty() {
-        faults.push(properties.required(
+        errors.push(properties.required(
             "must not be empty if x-kubernetes-embedded-resource is true without \
              x-kubernetes-preserve-unknown-fields",
         ));
@@ -197,59 +196,59 @@ fn validate_rules(
     schema: &Field<'_>,
     skips_any_of: bool,
     skips_in_all_of: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if !skips_any_of {
         let any_of = schema.member("anyOf");
         for nested in any_of.items() {
-            validate_nested(&nested, false, faults);
+            validate_nested(&nested, false, errors);
         }
     }
     let all_of = schema.member("allOf");
     for (index, nested) in all_of.items().enumerate() {
-        validate_nested(&nested, skips_in_all_of && index == 0, faults);
+        validate_nested(&nested, skips_in_all_of && index == 0, errors);
     }
     let one_of = schema.member("oneOf");
     for nested in one_of.items() {
-        validate_nested(&nested, false, faults);
+        validate_nested(&nested, false, errors);
     }
-    validate_nested(&schema.member("not"), false, faults);
+    validate_nested(&schema.member("not"), false, errors);
     let pattern = schema.member("pattern");
     if let Err(why) = Pattern::new(pattern.text()) {
-        faults.push(pattern.invalid(format!(
+        errors.push(pattern.invalid(format!(
             "must be a valid regular expression, but isn't: error parsing regexp: {why}"
         )));
     }
 }
 
 /// What is asked inside of combinations. Nothing else may be said there (CRD-43).
-fn validate_nested(schema: &Field<'_>, skips_any_of: bool, faults: &mut Faults) {
+fn validate_nested(schema: &Field<'_>, skips_any_of: bool, errors: &mut ErrorList) {
     let Some(Value::Object(_)) = schema.value() else {
         return;
     };
-    if faults.len() >= MAX_FAULTS {
+    if errors.reported() >= MAX_FAULTS {
         return;
     }
-    validate_rules(schema, skips_any_of, false, faults);
-    validate_nested(&schema.member("items"), false, faults);
+    validate_rules(schema, skips_any_of, false, errors);
+    validate_nested(&schema.member("items"), false, errors);
     let properties = schema.member("properties");
     for (_, property) in properties.entries() {
-        validate_nested(&property, false, faults);
+        validate_nested(&property, false, errors);
     }
     for name in ["type", "title", "description"] {
         let member = schema.member(name);
         if !member.text().is_empty() {
-            faults.push(member.forbidden("must be empty to be structural"));
+            errors.push(member.forbidden("must be empty to be structural"));
         }
     }
     let additional = schema.member("additionalProperties");
     if additional.is_set() && additional.bool() != Some(false) {
-        faults.push(additional.forbidden("must be undefined to be structural"));
+        errors.push(additional.forbidden("must be undefined to be structural"));
     }
     for name in ["default", "x-kubernetes-list-type", "x-kubernetes-map-type"] {
         let member = schema.member(name);
         if member.is_set() {
-            faults.push(member.forbidden("must be undefined to be structural"));
+            errors.push(member.forbidden("must be undefined to be structural"));
         }
     }
     for name in [
@@ -260,18 +259,18 @@ fn validate_nested(schema: &Field<'_>, skips_any_of: bool, faults: &mut Faults) 
     ] {
         let member = schema.member(name);
         if member.is_true() {
-            faults.push(member.forbidden("must be false to be structural"));
+            errors.push(member.forbidden("must be false to be structural"));
         }
     }
     for name in ["x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
         let member = schema.member(name);
         if !member.is_empty() {
-            faults.push(member.forbidden("must be empty to be structural"));
+            errors.push(member.forbidden("must be empty to be structural"));
         }
     }
     let metadata = properties.key("metadata");
     if metadata.is_set() {
-        faults.push(metadata.forbidden("must not be specified in a nested context"));
+        errors.push(metadata.forbidden("must not be specified in a nested context"));
     }
 }
 
@@ -282,17 +281,17 @@ fn complete_rules(
     schema: Option<&Value>,
     place: &Field<'_>,
     rules_place: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     for name in ["allOf", "anyOf", "oneOf"] {
         let list = rules_place.member(name);
         let nested = rules.get(name).and_then(Value::as_array);
         for (nested, at) in nested.into_iter().flatten().zip(list.items()) {
-            complete_nested(nested, schema, place, &at, faults);
+            complete_nested(nested, schema, place, &at, errors);
         }
     }
     if let Some(nested) = rules.get("not").filter(|nested| nested.is_object()) {
-        complete_nested(nested, schema, place, &rules_place.member("not"), faults);
+        complete_nested(nested, schema, place, &rules_place.member("not"), errors);
     }
 }
 
@@ -301,17 +300,17 @@ fn complete_nested(
     schema: Option<&Value>,
     place: &Field<'_>,
     rules_place: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
-    if faults.len() >= MAX_FAULTS {
+    if errors.reported() >= MAX_FAULTS {
         return;
     }
     let Some(said) = schema else {
         let detail = format!("because it is defined in {}", rules_place.path());
-        faults.push(place.required(detail));
+        errors.push(place.required(detail));
         return;
     };
-    complete_rules(rules, schema, place, rules_place, faults);
+    complete_rules(rules, schema, place, rules_place, errors);
     let properties = rules.get("properties").and_then(Value::as_object);
     let (in_place, in_rules) = (place.member("properties"), rules_place.member("properties"));
     for (name, property) in properties.into_iter().flatten() {
@@ -321,12 +320,12 @@ fn complete_nested(
             known,
             &in_place.key(name),
             &in_rules.key(name),
-            faults,
+            errors,
         );
     }
     if let Some(items) = rules.get("items").filter(|items| items.is_object()) {
         let known = said.get("items").filter(|items| items.is_object());
         let (at, of) = (place.member("items"), rules_place.member("items"));
-        complete_nested(items, known, &at, &of, faults);
+        complete_nested(items, known, &at, &of, errors);
     }
 }

@@ -3,15 +3,14 @@
 
 use std::collections::HashSet;
 
-use api::field::Field;
-use api::field_error::FieldError;
+use api::field::{Field, LazyError};
 use serde_json::{Map, Value};
 
 use super::options::Options;
 use super::{paths, schemas};
-use crate::validation::Faults;
 use crate::validation::formats::{dns1035_label, report, require_text};
 use crate::validation::internal::internal_json;
+use api::error_list::ErrorList;
 
 /// What versions may have in common.
 const MEMBERS: [&str; 4] = [
@@ -64,12 +63,12 @@ impl<'v> Shared<'v> {
     }
 }
 
-/// The faults of the versions.
+/// Adds the errors of the versions.
 pub fn validate_versions(
     spec: &Field<'_>,
     shared: &Shared<'_>,
     options: Options,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let versions = spec.member("versions");
     if options.require_schema {
@@ -77,7 +76,7 @@ pub fn validate_versions(
             let schema = version.member("schema");
             let root = schema.member("openAPIV3Schema");
             if !root.is_set() {
-                faults.push(root.required(""));
+                errors.push(root.required(""));
             }
         }
     }
@@ -89,29 +88,29 @@ pub fn validate_versions(
             .filter_map(root_schema)
             .any(schemas::has_default)
     {
-        faults.push(preserves.invalid("must be false in order to use defaults in the schema"));
+        errors.push(preserves.invalid("must be false in order to use defaults in the schema"));
     }
     let (mut seen, mut first) = (HashSet::new(), None);
     let (mut is_unique, mut stored) = (true, 0);
     for (version, value) in versions.items().zip(versions.list()) {
-        validate_warning(&version, faults);
+        validate_warning(&version, errors);
         let schema = version.member("schema");
         if !shared.has("schema") {
             let has_status = has_status(value);
             let root = schema.member("openAPIV3Schema");
-            schemas::validate_schema(&root, has_status, options, faults);
+            schemas::validate_schema(&root, has_status, options, errors);
         }
         if !shared.has("subresources") {
-            validate_scale(&version.member("subresources"), faults);
+            validate_scale(&version.member("subresources"), errors);
         }
         if !shared.has("additionalPrinterColumns") {
-            validate_columns(&version.member("additionalPrinterColumns"), faults);
+            validate_columns(&version.member("additionalPrinterColumns"), errors);
         }
         if !shared.has("selectableFields") {
             let fields = version.member("selectableFields");
             let schema = root_schema(value).filter(|_| !shared.has("schema"));
             let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
-            validate_selectable(&fields, schema, detail, options, faults);
+            validate_selectable(&fields, schema, detail, options, errors);
         }
         stored += usize::from(version.member("storage").is_true());
         let name = value
@@ -121,10 +120,10 @@ pub fn validate_versions(
         is_unique &= seen.insert(name);
         first.get_or_insert(name);
         let field = version.member("name");
-        report(&field, dns1035_label(name), faults);
+        report(&field, dns1035_label(name), errors);
     }
     if !is_unique {
-        faults.push(versions_fault(
+        errors.push(versions_fault(
             &versions,
             shared,
             "must contain unique version names",
@@ -132,20 +131,28 @@ pub fn validate_versions(
     }
     if stored != 1 {
         let detail = "must have exactly one version marked as storage version";
-        faults.push(versions_fault(&versions, shared, detail));
+        errors.push(versions_fault(&versions, shared, detail));
     }
     if let Some(first) = first.filter(|name| !name.is_empty()) {
         let place = spec.member("version");
         for message in dns1035_label(first) {
-            faults.push(place.invalid_value(first, message));
+            errors.push(place.invalid_value(first, message));
         }
     }
 }
 
 /// A fault that shows all versions, without what they have in common.
-fn versions_fault(versions: &Field<'_>, shared: &Shared<'_>, detail: &str) -> FieldError {
-    let mut fault = versions.invalid(detail);
-    if versions.is_set() {
+fn versions_fault<'f>(
+    versions: &Field<'f>,
+    shared: &'f Shared<'f>,
+    detail: &'f str,
+) -> LazyError<'f> {
+    let list = versions.list();
+    let is_set = versions.is_set();
+    versions.invalid(detail).showing_json(move || {
+        if !is_set {
+            return "null".to_owned();
+        }
         let json = |version: &Value| {
             let members = version.as_object().into_iter().flatten();
             let own = members.filter(|(name, _)| !shared.has(name));
@@ -153,18 +160,17 @@ fn versions_fault(versions: &Field<'_>, shared: &Shared<'_>, detail: &str) -> Fi
             let type_name = "apiextensions.v1.CustomResourceDefinitionVersion";
             internal_json(type_name, Some(&Value::Object(own)))
         };
-        let shown: Vec<String> = versions.list().iter().map(json).collect();
-        fault.value = format!("[{}]", shown.join(","));
-    }
-    fault
+        let shown: Vec<String> = list.iter().map(json).collect();
+        format!("[{}]", shown.join(","))
+    })
 }
 
-/// The faults of what all versions have in common.
+/// Adds the errors of what all versions have in common.
 pub fn validate_shared(
     spec: &Field<'_>,
     shared: &Shared<'_>,
     options: Options,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if let Some(schema) = shared.get("schema") {
         let validation = spec.member("validation");
@@ -172,22 +178,22 @@ pub fn validate_shared(
         let versions = spec.member("versions");
         let has_status = versions.list().iter().any(has_status);
         let root = validation.member("openAPIV3Schema");
-        schemas::validate_schema(&root, has_status, options, faults);
+        schemas::validate_schema(&root, has_status, options, errors);
     }
     if let Some(subresources) = shared.get("subresources") {
         let place = spec.member("subresources");
-        validate_scale(&place.with_value(subresources), faults);
+        validate_scale(&place.with_value(subresources), errors);
     }
     if let Some(columns) = shared.get("additionalPrinterColumns") {
         let place = spec.member("additionalPrinterColumns");
-        validate_columns(&place.with_value(columns), faults);
+        validate_columns(&place.with_value(columns), errors);
     }
     if let Some(fields) = shared.get("selectableFields") {
         let place = spec.member("selectableFields");
         let schema = shared.get("schema");
         let schema = schema.and_then(|schema| schema.get("openAPIV3Schema"));
         let detail = "may only be set when validations.schema is included";
-        validate_selectable(&place.with_value(fields), schema, detail, options, faults);
+        validate_selectable(&place.with_value(fields), schema, detail, options, errors);
     }
 }
 
@@ -196,7 +202,7 @@ fn validate_selectable(
     schema: Option<&Value>,
     without_schema: &str,
     options: Options,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if fields.is_empty() {
         return;
@@ -204,9 +210,9 @@ fn validate_selectable(
     match schema {
         Some(schema) => {
             let is_limited = options.limit_selectable_fields;
-            paths::validate_selectable(fields, schema, is_limited, faults);
+            paths::validate_selectable(fields, schema, is_limited, errors);
         }
-        None => faults.push(fields.invalid_value("", without_schema)),
+        None => errors.push(fields.invalid_value("", without_schema)),
     }
 }
 
@@ -223,33 +229,33 @@ fn has_status(version: &Value) -> bool {
     status.is_some_and(|status| !status.is_null())
 }
 
-fn validate_warning(version: &Field<'_>, faults: &mut Faults) {
+fn validate_warning(version: &Field<'_>, errors: &mut ErrorList) {
     let warning = version.member("deprecationWarning");
     if !warning.is_set() {
         return;
     }
     if !version.member("deprecated").is_true() {
-        faults.push(warning.invalid("can only be set for deprecated versions"));
+        errors.push(warning.invalid("can only be set for deprecated versions"));
         return;
     }
     let text = warning.text();
     if text.is_empty() {
-        faults.push(warning.invalid("must not be an empty string"));
+        errors.push(warning.invalid("must not be an empty string"));
     } else if text.len() > MAX_WARNING {
         let detail = format!("must be <= {MAX_WARNING} characters long");
-        faults.push(warning.invalid(detail));
+        errors.push(warning.invalid(detail));
     } else if let Some((index, _)) = text
         .char_indices()
         .find(|(_, letter)| !api::field_error::is_go_printable(*letter))
     {
-        faults.push(warning.invalid(format!(
+        errors.push(warning.invalid(format!(
             "must only contain printable UTF-8 characters; non-printable character found at \
              index {index}"
         )));
     }
 }
 
-fn validate_scale(subresources: &Field<'_>, faults: &mut Faults) {
+fn validate_scale(subresources: &Field<'_>, errors: &mut ErrorList) {
     let scale = subresources.member("scale");
     if !scale.is_set() {
         return;
@@ -259,60 +265,60 @@ fn validate_scale(subresources: &Field<'_>, faults: &mut Faults) {
         ("statusReplicasPath", ".status"),
     ] {
         let path = scale.member(name);
-        if require_text(&path, faults) {
+        if require_text(&path, errors) {
             let detail = format!("should be a json path under {above}");
-            validate_path(&path, &[above], &detail, faults);
+            validate_path(&path, &[above], &detail, errors);
         }
     }
     let labels = scale.member("labelSelectorPath");
     if !labels.text().is_empty() {
         let detail = "should be a json path under either .spec or .status";
-        validate_path(&labels, &[".spec", ".status"], detail, faults);
+        validate_path(&labels, &[".spec", ".status"], detail, errors);
     }
 }
 
-fn validate_path(path: &Field<'_>, above: &[&str], detail: &str, faults: &mut Faults) {
+fn validate_path(path: &Field<'_>, above: &[&str], detail: &str, errors: &mut ErrorList) {
     let is_below = |above: &&str| {
         let rest = path.text().strip_prefix(above);
         rest.is_some_and(|rest| rest.starts_with('.'))
     };
     if !path.text().starts_with('.') {
-        faults.push(path.invalid("must be a simple json path starting with ."));
+        errors.push(path.invalid("must be a simple json path starting with ."));
     } else if !above.iter().any(is_below) {
-        faults.push(path.invalid(detail));
+        errors.push(path.invalid(detail));
     }
 }
 
-fn validate_columns(columns: &Field<'_>, faults: &mut Faults) {
+fn validate_columns(columns: &Field<'_>, errors: &mut ErrorList) {
     for column in columns.items() {
-        require_text(&column.member("name"), faults);
+        require_text(&column.member("name"), errors);
         let kind = column.member("type");
         let types = format!("must be one of {}", TYPES.join(","));
         if kind.text().is_empty() {
-            faults.push(kind.required(types));
+            errors.push(kind.required(types));
         } else if !TYPES.contains(&kind.text()) {
-            faults.push(kind.invalid(types));
+            errors.push(kind.invalid(types));
         }
         let format = column.member("format");
         if !format.text().is_empty() && !FORMATS.contains(&format.text()) {
             let formats = FORMATS.join(",");
-            faults.push(format.invalid(format!("must be one of {formats}")));
+            errors.push(format.invalid(format!("must be one of {formats}")));
         }
         let path = column.member("jsonPath");
         let place = column.member("JSONPath");
         if path.text().is_empty() {
-            faults.push(place.required(""));
+            errors.push(place.required(""));
         } else if !path.text().starts_with('.') {
             let detail = "must be a simple json path starting with .";
-            faults.push(place.invalid_value(path.text(), detail));
+            errors.push(place.invalid_value(path.text(), detail));
         }
     }
 }
 
-/// The faults of the versions in which objects are stored.
-pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the versions in which objects are stored.
+pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if stored.is_empty() {
-        faults.push(stored.invalid("must have at least one stored version"));
+        errors.push(stored.invalid("must have at least one stored version"));
         return;
     }
     let versions = spec.member("versions");
@@ -323,7 +329,7 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, faults: &mut Faults
     for version in stored.items() {
         let text = version.text();
         if !versions.list().iter().any(|known| name(known) == text) {
-            faults.push(version.invalid(format!(
+            errors.push(version.invalid(format!(
                 "missing from spec.versions; {text} was previously a storage version, and must \
                  remain in spec.versions until a storage migration ensures no data remains \
                  persisted in {text} and removes {text} from status.storedVersions"
@@ -336,7 +342,7 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, faults: &mut Faults
     for version in versions.list() {
         let name = name(version);
         if is_stored(&version) && !unseen.contains(name.as_str()) {
-            faults.push(stored.invalid(format!("must have the storage version {name}")));
+            errors.push(stored.invalid(format!("must have the storage version {name}")));
         }
         // One that comes twice is known once.
         unseen.remove(name.as_str());

@@ -7,9 +7,9 @@ use api::object::Object;
 use super::jobs::validate_job_spec;
 use super::schedules;
 use super::time_zones;
-use crate::validation::Faults;
 use crate::validation::counts::{is_same, validate_nonnegative};
 use crate::validation::selectors::invalid_selector;
+use api::error_list::ErrorList;
 
 /// Names of Jobs have the name of the CronJob and eleven more characters.
 const MAX_NAME: usize = 63 - 11;
@@ -17,88 +17,89 @@ const MAX_NAME: usize = 63 - 11;
 /// A part of a time zone's name has at most so many characters.
 const MAX_ZONE_PART: usize = 14;
 
-/// The faults of a CronJob.
-pub fn validate_cronjob(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_spec(object, None, &mut faults);
+/// Adds the errors of a CronJob.
+pub fn validate_cronjob(object: &Object, errors: &mut ErrorList) {
+    validate_spec(object, None, errors);
     let name = object.meta("name");
     if name.len() > MAX_NAME {
         let message = format!("must be no more than {MAX_NAME} characters");
-        faults.push(FieldError::invalid("metadata.name", name, message));
+        errors.push(FieldError::invalid("metadata.name", name, message));
     }
-    faults
 }
 
-/// The faults of a change to a CronJob. What it had already is not refused again: its name, its
+/// Adds the errors of a change to a CronJob. What it had already is not refused again: its name, its
 /// time zone, a time zone in its schedule.
-pub fn validate_cronjob_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_spec(object, Some(stored), &mut faults);
-    faults
+pub fn validate_cronjob_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_spec(object, Some(stored), errors);
 }
 
-fn validate_spec(object: &Object, stored: Option<&Object>, faults: &mut Faults) {
+fn validate_spec(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let schedule = spec.member("schedule");
     let zone = spec.member("timeZone");
     if schedule.text().is_empty() {
-        faults.push(schedule.required(""));
+        errors.push(schedule.required(""));
     } else {
         let had_zone =
             stored.is_some_and(|stored| stored.text(&["spec", "schedule"]).contains("TZ"));
-        validate_schedule(&schedule, &zone, had_zone, faults);
+        validate_schedule(&schedule, &zone, had_zone, errors);
     }
-    validate_nonnegative(&spec.member("startingDeadlineSeconds"), faults);
+    validate_nonnegative(&spec.member("startingDeadlineSeconds"), errors);
     let is_kept =
         stored.is_some_and(|stored| is_same(zone.value(), stored.at(&["spec", "timeZone"])));
     if zone.is_set() && !is_kept {
-        validate_time_zone(&zone, faults);
+        validate_time_zone(&zone, errors);
     }
     let policy = spec.member("concurrencyPolicy");
     match policy.text() {
         "Allow" | "Forbid" | "Replace" => {}
-        "" => faults.push(policy.required("")),
-        _ => faults.push(policy.not_supported(&["Allow", "Forbid", "Replace"])),
+        "" => errors.push(policy.required("")),
+        _ => errors.push(policy.not_supported(&["Allow", "Forbid", "Replace"])),
     }
     let template = spec.member("jobTemplate");
     let job = template.member("spec");
-    validate_job_spec(&job, faults);
+    validate_job_spec(&job, errors);
     let selector = job.member("selector");
     if selector.is_set() {
-        faults.push(invalid_selector(
+        errors.push(invalid_selector(
             &selector,
             "`selector` will be auto-generated",
         ));
     }
     let manual = job.member("manualSelector");
     if manual.is_true() {
-        faults.push(manual.not_supported(&["nil", "false"]));
+        errors.push(manual.not_supported(&["nil", "false"]));
     }
-    validate_nonnegative(&spec.member("successfulJobsHistoryLimit"), faults);
-    validate_nonnegative(&spec.member("failedJobsHistoryLimit"), faults);
+    validate_nonnegative(&spec.member("successfulJobsHistoryLimit"), errors);
+    validate_nonnegative(&spec.member("failedJobsHistoryLimit"), errors);
 }
 
-fn validate_schedule(schedule: &Field<'_>, zone: &Field<'_>, had_zone: bool, faults: &mut Faults) {
+fn validate_schedule(
+    schedule: &Field<'_>,
+    zone: &Field<'_>,
+    had_zone: bool,
+    errors: &mut ErrorList,
+) {
     if let Err(error) = schedules::parse(schedule.text()) {
-        faults.push(schedule.invalid(error));
+        errors.push(schedule.invalid(error));
     }
     if !schedule.text().contains("TZ") {
         return;
     }
     if !had_zone {
-        faults.push(
+        errors.push(
             schedule.invalid("cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
         );
     } else if zone.is_set() {
-        faults
+        errors
             .push(schedule.invalid("cannot use both timeZone field and TZ or CRON_TZ in schedule"));
     }
 }
 
-fn validate_time_zone(zone: &Field<'_>, faults: &mut Faults) {
+fn validate_time_zone(zone: &Field<'_>, errors: &mut ErrorList) {
     let name = zone.text();
     if name.is_empty() {
-        faults.push(zone.invalid("timeZone must be nil or non-empty string"));
+        errors.push(zone.invalid("timeZone must be nil or non-empty string"));
         return;
     }
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
@@ -109,16 +110,16 @@ fn validate_time_zone(zone: &Field<'_>, faults: &mut Faults) {
             && !matches!(part, "." | "..")
     };
     if !name.split('/').all(is_part) {
-        faults.push(zone.invalid(format!("unknown time zone {name}")));
+        errors.push(zone.invalid(format!("unknown time zone {name}")));
         return;
     }
     if name.eq_ignore_ascii_case("Local") {
-        faults.push(zone.invalid(
+        errors.push(zone.invalid(
             "timeZone must be an explicit time zone as defined in \
              https://www.iana.org/time-zones",
         ));
     }
     if let Err(error) = time_zones::load(name) {
-        faults.push(zone.invalid(error));
+        errors.push(zone.invalid(error));
     }
 }

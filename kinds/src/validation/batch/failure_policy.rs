@@ -5,64 +5,68 @@ use api::field_error::FieldError;
 use api::names;
 
 use super::{invalid_whole, too_many};
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 const MAX_CONDITIONS: usize = 20;
 
-/// The faults of the rules. `spec` is the Job's.
-pub(super) fn validate_failure_policy(spec: &Field<'_>, policy: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the rules. `spec` is the Job's.
+pub(super) fn validate_failure_policy(
+    spec: &Field<'_>,
+    policy: &Field<'_>,
+    errors: &mut ErrorList,
+) {
     let rules = policy.member("rules");
     if rules.len() > MAX_RULES {
-        faults.push(too_many(&rules, MAX_RULES));
+        errors.push(too_many(&rules, MAX_RULES));
     }
     for rule in rules.items() {
-        validate_rule(spec, &rule, faults);
+        validate_rule(spec, &rule, errors);
     }
 }
 
 /// A text is one of these.
-fn validate_choice(field: &Field<'_>, values: &[&str], faults: &mut Faults) {
+fn validate_choice(field: &Field<'_>, values: &[&str], errors: &mut ErrorList) {
     if field.text().is_empty() {
         let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
-        faults.push(field.required(format!("valid values: [{}]", quoted.join(" "))));
+        errors.push(field.required(format!("valid values: [{}]", quoted.join(" "))));
     } else if !values.contains(&field.text()) {
-        faults.push(field.not_supported(values));
+        errors.push(field.not_supported(values));
     }
 }
 
-fn validate_rule(spec: &Field<'_>, rule: &Field<'_>, faults: &mut Faults) {
+fn validate_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut ErrorList) {
     let action = rule.member("action");
     if action.text() == "FailIndex" && !spec.member("backoffLimitPerIndex").is_set() {
-        faults.push(action.invalid("requires the backoffLimitPerIndex to be set"));
+        errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
     }
     validate_choice(
         &action,
         &["Count", "FailIndex", "FailJob", "Ignore"],
-        faults,
+        errors,
     );
     let codes = rule.member("onExitCodes");
     let conditions = rule.member("onPodConditions");
     if codes.is_set() {
-        validate_exit_codes(spec, &codes, faults);
+        validate_exit_codes(spec, &codes, errors);
     }
     if conditions.len() > MAX_CONDITIONS {
-        faults.push(too_many(&conditions, MAX_CONDITIONS));
+        errors.push(too_many(&conditions, MAX_CONDITIONS));
     }
     for pattern in conditions.items() {
         let of = pattern.member("type");
         let wrong = names::qualified_name(of.text()).into_iter();
-        faults.extend(wrong.map(|message| of.invalid_value(of.text(), message)));
+        errors.extend(wrong.map(|message| of.invalid_value(of.text(), message)));
         let status = pattern.member("status");
-        validate_choice(&status, &["False", "True", "Unknown"], faults);
+        validate_choice(&status, &["False", "True", "Unknown"], errors);
     }
     match (codes.is_set(), conditions.is_empty()) {
-        (true, false) => faults.push(invalid_whole(
+        (true, false) => errors.push(invalid_whole(
             rule,
             "specifying both OnExitCodes and OnPodConditions is not supported",
         )),
-        (false, true) => faults.push(invalid_whole(
+        (false, true) => errors.push(invalid_whole(
             rule,
             "specifying one of OnExitCodes and OnPodConditions is required",
         )),
@@ -70,44 +74,44 @@ fn validate_rule(spec: &Field<'_>, rule: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_exit_codes(spec: &Field<'_>, codes: &Field<'_>, faults: &mut Faults) {
+fn validate_exit_codes(spec: &Field<'_>, codes: &Field<'_>, errors: &mut ErrorList) {
     let operator = codes.member("operator");
-    validate_choice(&operator, &["In", "NotIn"], faults);
+    validate_choice(&operator, &["In", "NotIn"], errors);
     let container = codes.member("containerName");
     if container.is_set() && !has_container(spec, container.text()) {
-        faults
+        errors
             .push(container.invalid(
                 "must be one of the container or initContainer names in the pod template",
             ));
     }
     let values = codes.member("values");
     if values.is_empty() {
-        faults.push(values.invalid("at least one value is required"));
+        errors.push(values.invalid("at least one value is required"));
     } else if values.len() > MAX_EXIT_CODES {
-        faults.push(too_many(&values, MAX_EXIT_CODES));
+        errors.push(too_many(&values, MAX_EXIT_CODES));
     }
-    validate_order(operator.text(), &values, faults);
+    validate_order(operator.text(), &values, errors);
 }
 
 /// Exit codes are there once, and in order.
-fn validate_order(operator: &str, values: &Field<'_>, faults: &mut Faults) {
+fn validate_order(operator: &str, values: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = std::collections::BTreeSet::new();
     let mut before = None;
     let mut is_ordered = true;
     for value in values.items() {
         let code = value.int();
         if operator == "In" && code == Some(0) {
-            faults.push(value.invalid("must not be 0 for the In operator"));
+            errors.push(value.invalid("must not be 0 for the In operator"));
         }
         if !seen.insert(code) {
-            faults.push(value.duplicate());
+            errors.push(value.duplicate());
         }
         is_ordered &= before <= code;
         before = code;
     }
     if !is_ordered {
         let shown = serde_json::Value::from(values.list().to_vec());
-        faults.push(FieldError::invalid(values.path(), shown, "must be ordered"));
+        errors.push(FieldError::invalid(values.path(), shown, "must be ordered"));
     }
 }
 

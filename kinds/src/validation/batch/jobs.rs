@@ -8,7 +8,6 @@ use api::object::Object;
 use super::failure_policy::validate_failure_policy;
 use super::success_policy::validate_success_policy;
 use super::template_update::validate_template_update;
-use crate::validation::Faults;
 use crate::validation::counts::{
     IMMUTABLE, is_same, number, validate_all_nonnegative, validate_immutable,
 };
@@ -18,6 +17,7 @@ use crate::validation::selectors::{
     has_invalid_values, invalid_selector, is_evaluable, selects, validate_label_selector,
 };
 use crate::validation::workloads::NOT_SELECTED;
+use api::error_list::ErrorList;
 
 /// Limits of Jobs whose pods have numbers.
 const MAX_PARALLELISM: i64 = 100_000;
@@ -34,17 +34,16 @@ pub(super) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 const LEGACY_JOB_NAME: &str = "job-name";
 
-/// The faults of a Job. It has its uid already, and selector and labels were made of it
+/// Adds the errors of a Job. It has its uid already, and selector and labels were made of it
 /// ([`crate::defaults::batch::prepare_job_create`]).
-pub fn validate_job(object: &Object) -> Faults {
-    validate(object, None)
+pub fn validate_job(object: &Object, errors: &mut ErrorList) {
+    validate(object, None, errors);
 }
 
-fn validate(object: &Object, stored: Option<&Object>) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_generated_selector(object, &spec, stored, &mut faults);
-    validate_whole_spec(&spec, stored, &mut faults);
+    validate_generated_selector(object, &spec, stored, errors);
+    validate_whole_spec(&spec, stored, errors);
     let completions = spec.member("completions");
     let is_indexed = spec.member("completionMode").text() == "Indexed";
     if let Some(count) = completions.int().filter(|count| is_indexed && *count > 0) {
@@ -52,10 +51,9 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
         let host = format!("{name}-{}", count - 1);
         for _ in names::dns_label(&host).iter().take(1) {
             let message = format!("will not able to create pod with invalid DNS label: {host}");
-            faults.push(FieldError::invalid("metadata.name", name, message));
+            errors.push(FieldError::invalid("metadata.name", name, message));
         }
     }
-    faults
 }
 
 /// A selector that was made of the Job's uid, and the labels of its pods, are those.
@@ -63,7 +61,7 @@ fn validate_generated_selector(
     object: &Object,
     spec: &Field<'_>,
     stored: Option<&Object>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let selector = spec.member("selector");
     if spec.member("manualSelector").is_true() || !selector.is_set() {
@@ -71,7 +69,7 @@ fn validate_generated_selector(
     }
     let (uid, name) = (object.meta("uid"), object.meta("name"));
     if uid.is_empty() {
-        faults.push(FieldError::required("metadata.uid", ""));
+        errors.push(FieldError::required("metadata.uid", ""));
     }
     let template = spec.member("template");
     let metadata = template.member("metadata");
@@ -81,7 +79,7 @@ fn validate_generated_selector(
         expected.extend([(CONTROLLER_UID, uid), (JOB_NAME, name)]);
     }
     for (key, value) in &expected {
-        validate_has_label(&labels, key, value, faults);
+        validate_has_label(&labels, key, value, errors);
     }
     let expected = expected.into_iter();
     let expected = expected
@@ -90,7 +88,7 @@ fn validate_generated_selector(
     let expected = serde_json::Value::Object(expected);
     let is_generated = selects(&selector, &Field::named("", Some(&expected)));
     if is_evaluable(&selector) && !is_generated {
-        faults.push(invalid_selector(&selector, "`selector` not auto-generated"));
+        errors.push(invalid_selector(&selector, "`selector` not auto-generated"));
     }
 }
 
@@ -104,40 +102,40 @@ fn needs_prefixed_labels(stored: Option<&Object>) -> bool {
     })
 }
 
-fn validate_has_label(labels: &Field<'_>, key: &str, value: &str, faults: &mut Faults) {
+fn validate_has_label(labels: &Field<'_>, key: &str, value: &str, errors: &mut ErrorList) {
     let label = labels.key(key);
     let message = format!("must be '{value}'");
     if !label.is_set() {
-        faults.push(label.required(message));
+        errors.push(label.required(message));
     } else if label.text() != value {
         let shown = labels.value().cloned().unwrap_or_default();
-        faults.push(label.invalid_value(shown, message));
+        errors.push(label.invalid_value(shown, message));
     }
 }
 
-/// The faults of a Job's spec, with its selector.
-fn validate_whole_spec(spec: &Field<'_>, stored: Option<&Object>, faults: &mut Faults) {
-    validate_job_spec(spec, faults);
+/// Adds the errors of a Job's spec, with its selector.
+fn validate_whole_spec(spec: &Field<'_>, stored: Option<&Object>, errors: &mut ErrorList) {
+    validate_job_spec(spec, errors);
     let selector = spec.member("selector");
     if selector.is_set() {
         let had_invalid_values = stored.is_some_and(|stored| {
             let old = Field::of(stored, "spec");
             has_invalid_values(&old.member("selector"))
         });
-        validate_label_selector(&selector, had_invalid_values, faults);
+        validate_label_selector(&selector, had_invalid_values, errors);
     } else {
-        faults.push(selector.required(""));
+        errors.push(selector.required(""));
     }
     let template = spec.member("template");
     let metadata = template.member("metadata");
     let labels = metadata.member("labels");
     if is_evaluable(&selector) && !selects(&selector, &labels) {
-        faults.push(labels.invalid(NOT_SELECTED));
+        errors.push(labels.invalid(NOT_SELECTED));
     }
 }
 
-/// The faults of a Job's spec, without its selector.
-pub(super) fn validate_job_spec(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a Job's spec, without its selector.
+pub(super) fn validate_job_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     let counts = [
         "parallelism",
         "completions",
@@ -147,94 +145,94 @@ pub(super) fn validate_job_spec(spec: &Field<'_>, faults: &mut Faults) {
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ];
-    validate_all_nonnegative(spec, &counts, faults);
+    validate_all_nonnegative(spec, &counts, errors);
     let per_index = spec.member("backoffLimitPerIndex");
     let max_failed = spec.member("maxFailedIndexes");
     if max_failed.is_set() && !per_index.is_set() {
-        faults.push(per_index.required("when maxFailedIndexes is specified"));
+        errors.push(per_index.required("when maxFailedIndexes is specified"));
     }
-    validate_managed_by(&spec.member("managedBy"), faults);
+    validate_managed_by(&spec.member("managedBy"), errors);
     let mode = spec.member("completionMode");
     match mode.value().and_then(|mode| mode.as_str()) {
-        Some("Indexed") => validate_indexed(spec, faults),
+        Some("Indexed") => validate_indexed(spec, errors),
         None | Some("NonIndexed") => {
             for field in [&per_index, &max_failed] {
                 if field.is_set() {
-                    faults.push(field.invalid("requires indexed completion mode"));
+                    errors.push(field.invalid("requires indexed completion mode"));
                 }
             }
         }
-        Some(_) => faults.push(mode.not_supported(&["NonIndexed", "Indexed"])),
+        Some(_) => errors.push(mode.not_supported(&["NonIndexed", "Indexed"])),
     }
     let failure = spec.member("podFailurePolicy");
     if failure.is_set() {
-        validate_failure_policy(spec, &failure, faults);
+        validate_failure_policy(spec, &failure, errors);
     }
     let success = spec.member("successPolicy");
     if success.is_set() {
         if mode.text() == "Indexed" {
             let completions = number(&spec.member("completions"));
-            validate_success_policy(&success, completions, faults);
+            validate_success_policy(&success, completions, errors);
         } else {
-            faults.push(invalid_struct(
+            errors.push(invalid_struct(
                 &success,
                 "batch.v1.SuccessPolicy",
                 "requires indexed completion mode",
             ));
         }
     }
-    validate_replacement_policy(&spec.member("podReplacementPolicy"), &failure, faults);
+    validate_replacement_policy(&spec.member("podReplacementPolicy"), &failure, errors);
     let template = spec.member("template");
-    validate_pod_template_spec(&template, faults);
+    validate_pod_template_spec(&template, errors);
     let pod = template.member("spec");
-    validate_restart_policy(&pod.member("restartPolicy"), &failure, faults);
+    validate_restart_policy(&pod.member("restartPolicy"), &failure, errors);
 }
 
-fn validate_managed_by(field: &Field<'_>, faults: &mut Faults) {
+fn validate_managed_by(field: &Field<'_>, errors: &mut ErrorList) {
     let Some(text) = field.value().and_then(|value| value.as_str()) else {
         return;
     };
-    validate_domain_prefixed_path(text, field, faults);
+    validate_domain_prefixed_path(text, field, errors);
     if text.len() > MAX_MANAGED_BY {
-        faults.push(field.too_long(MAX_MANAGED_BY));
+        errors.push(field.too_long(MAX_MANAGED_BY));
     }
 }
 
 /// A domain, a slash, and a path: `acme.io/foo`.
-fn validate_domain_prefixed_path(text: &str, field: &Field<'_>, faults: &mut Faults) {
+fn validate_domain_prefixed_path(text: &str, field: &Field<'_>, errors: &mut ErrorList) {
     if text.is_empty() {
-        faults.push(field.required(""));
+        errors.push(field.required(""));
         return;
     }
     match text.split_once('/') {
         Some((host, path)) if !host.is_empty() && !path.is_empty() => {
             let wrong = names::dns_subdomain(host).into_iter();
-            faults.extend(wrong.map(|message| field.invalid_value(host, message)));
+            errors.extend(wrong.map(|message| field.invalid_value(host, message)));
             let is_path =
                 |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
             if !path.bytes().all(is_path) {
-                faults.push(field.invalid_value(
+                errors.push(field.invalid_value(
                     path,
                     "Invalid path (regex used for validation is \
                      '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
                 ));
             }
         }
-        _ => faults.push(field.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")")),
+        _ => errors.push(field.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")")),
     }
 }
 
 /// The limits of a Job whose pods have numbers.
-fn validate_indexed(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_indexed(spec: &Field<'_>, errors: &mut ErrorList) {
     let completions = spec.member("completions");
     let parallelism = spec.member("parallelism");
     let max_failed = spec.member("maxFailedIndexes");
     if !completions.is_set() {
-        faults.push(completions.required("when completion mode is Indexed"));
+        errors.push(completions.required("when completion mode is Indexed"));
     }
     let is_above = |field: &Field<'_>, limit: i64| number(field) > limit;
     if is_above(&parallelism, MAX_PARALLELISM) {
-        faults.push(parallelism.invalid(format!(
+        errors.push(parallelism.invalid(format!(
             "must be less than or equal to {MAX_PARALLELISM} when completion mode is Indexed"
         )));
     }
@@ -243,24 +241,24 @@ fn validate_indexed(spec: &Field<'_>, faults: &mut Faults) {
         .is_some_and(|count| is_above(&max_failed, count))
         && max_failed.is_set()
     {
-        faults.push(max_failed.invalid("must be less than or equal to completions"));
+        errors.push(max_failed.invalid("must be less than or equal to completions"));
     }
     if is_above(&max_failed, MAX_FAILED_INDEXES) {
         let message = format!("must be less than or equal to {MAX_FAILED_INDEXES}");
-        faults.push(max_failed.invalid(message));
+        errors.push(max_failed.invalid(message));
     }
     let is_per_index = spec.member("backoffLimitPerIndex").is_set();
     if !is_per_index || !is_above(&completions, MANY_COMPLETIONS) {
         return;
     }
     if !max_failed.is_set() {
-        faults.push(max_failed.required(format!(
+        errors.push(max_failed.required(format!(
             "must be specified when completions is above {MANY_COMPLETIONS}"
         )));
     }
     for field in [parallelism, max_failed] {
         if is_above(&field, MAX_WITH_MANY_COMPLETIONS) {
-            faults.push(field.invalid(format!(
+            errors.push(field.invalid(format!(
                 "must be less than or equal to {MAX_WITH_MANY_COMPLETIONS} when completions are \
                  above {MANY_COMPLETIONS} and used with backoff limit per index"
             )));
@@ -268,68 +266,67 @@ fn validate_indexed(spec: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_replacement_policy(policy: &Field<'_>, failure: &Field<'_>, faults: &mut Faults) {
+fn validate_replacement_policy(policy: &Field<'_>, failure: &Field<'_>, errors: &mut ErrorList) {
     let supported: &[&str] = if failure.is_set() {
         &["Failed"]
     } else {
         &["Failed", "TerminatingOrFailed"]
     };
     if policy.is_set() && !supported.contains(&policy.text()) {
-        faults.push(policy.not_supported(supported));
+        errors.push(policy.not_supported(supported));
     }
 }
 
 /// Pods of Jobs end. Templates that say nothing have the policy of all pods, which is none of
 /// theirs.
-fn validate_restart_policy(policy: &Field<'_>, failure: &Field<'_>, faults: &mut Faults) {
+fn validate_restart_policy(policy: &Field<'_>, failure: &Field<'_>, errors: &mut ErrorList) {
     match policy.text() {
         "Never" => {}
-        "OnFailure" if failure.is_set() => faults
+        "OnFailure" if failure.is_set() => errors
             .push(policy.invalid("only \"Never\" is supported when podFailurePolicy is specified")),
         "OnFailure" => {}
         "Always" | "" => {
-            faults.push(policy.required("valid values: \"OnFailure\", \"Never\""));
+            errors.push(policy.required("valid values: \"OnFailure\", \"Never\""));
         }
-        _ => faults.push(policy.not_supported(&["OnFailure", "Never"])),
+        _ => errors.push(policy.not_supported(&["OnFailure", "Never"])),
     }
 }
 
-/// The faults of a change to a Job. Those of its spec are found twice, as Kubernetes does.
-pub fn validate_job_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate(object, Some(stored));
+/// Adds the errors of a change to a Job. Those of its spec are found twice, as Kubernetes does.
+pub fn validate_job_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate(object, Some(stored), errors);
     let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
-    validate_whole_spec(&spec, Some(stored), &mut faults);
-    validate_completions(&spec, &old, &mut faults);
+    validate_whole_spec(&spec, Some(stored), errors);
+    validate_completions(&spec, &old, errors);
     let selector = spec.member("selector");
     if !is_same(selector.value(), old.member("selector").value()) {
-        faults.push(invalid_selector(&selector, IMMUTABLE));
+        errors.push(invalid_selector(&selector, IMMUTABLE));
     }
-    validate_template_update(stored, &spec, &old, &mut faults);
-    let validate_fixed = |name: &str, type_name: &str, faults: &mut Faults| {
+    validate_template_update(stored, &spec, &old, errors);
+    let validate_fixed = |name: &str, type_name: &str, errors: &mut ErrorList| {
         let field = spec.member(name);
         if !is_same(field.value(), old.member(name).value()) {
-            faults.push(invalid_struct(&field, type_name, IMMUTABLE));
+            errors.push(invalid_struct(&field, type_name, IMMUTABLE));
         }
     };
     let mode = spec.member("completionMode");
-    validate_immutable(&mode, &old.member("completionMode"), &mut faults);
-    validate_fixed("podFailurePolicy", "batch.v1.PodFailurePolicy", &mut faults);
+    validate_immutable(&mode, &old.member("completionMode"), errors);
+    validate_fixed("podFailurePolicy", "batch.v1.PodFailurePolicy", errors);
     for name in ["backoffLimitPerIndex", "managedBy"] {
-        validate_immutable(&spec.member(name), &old.member(name), &mut faults);
+        validate_immutable(&spec.member(name), &old.member(name), errors);
     }
-    validate_fixed("successPolicy", "batch.v1.SuccessPolicy", &mut faults);
-    faults
+    validate_fixed("successPolicy", "batch.v1.SuccessPolicy", errors);
 }
 
 /// Completions change with the parallelism, if pods have numbers, and not at all otherwise.
-fn validate_completions(spec: &Field<'_>, old: &Field<'_>, faults: &mut Faults) {
+fn validate_completions(spec: &Field<'_>, old: &Field<'_>, errors: &mut ErrorList) {
     let completions = spec.member("completions");
     if is_same(completions.value(), old.member("completions").value()) {
         return;
     }
     if spec.member("completionMode").text() != "Indexed" {
-        faults.push(completions.invalid(IMMUTABLE));
+        errors.push(completions.invalid(IMMUTABLE));
     } else if completions.is_set() && completions.int() != spec.member("parallelism").int() {
-        faults.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
+        errors.push(completions.invalid("can only be modified in tandem with spec.parallelism"));
     }
 }

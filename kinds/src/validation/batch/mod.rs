@@ -16,21 +16,16 @@ pub use cronjobs::{validate_cronjob, validate_cronjob_update};
 pub use jobs::{validate_job, validate_job_update};
 pub use status::validate_job_status_update;
 
-use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind};
+use api::field::{Field, LazyError};
+use api::field_error::FieldErrorKind;
 
 /// The fault of a list with too many items.
-pub(crate) fn too_many(field: &Field<'_>, limit: usize) -> FieldError {
+pub(crate) fn too_many<'f>(field: &Field<'f>, limit: usize) -> LazyError<'f> {
     let detail = format!("must have at most {limit} items");
-    FieldError::new(
-        FieldErrorKind::TooMany,
-        field.path(),
-        &field.len().into(),
-        detail,
-    )
+    field.fault_value(FieldErrorKind::TooMany, field.len(), detail)
 }
 
 /// The fault of a value that is not shown.
-fn invalid_whole(field: &Field<'_>, detail: &str) -> FieldError {
-    FieldError::invalid_document(field.path(), detail, "")
+fn invalid_whole<'f>(field: &Field<'f>, detail: &'f str) -> LazyError<'f> {
+    field.invalid("").showing_json(move || detail.to_owned())
 }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use super::indexes::{count_indexes, overlap};
 use super::invalid_whole;
-use crate::validation::Faults;
 use crate::validation::counts::{is_same, number, validate_all_nonnegative};
 use crate::validation::internal::invalid_struct;
+use api::error_list::ErrorList;
 
 /// Whether a status has this condition.
 pub(super) fn has_condition(status: &Field<'_>, name: &str) -> bool {
@@ -50,8 +50,8 @@ struct Change<'c> {
     old_ends: Ends,
 }
 
-/// The faults of a change to the status of a Job.
-pub fn validate_job_status_update(object: &Object, stored: &Object) -> Faults {
+/// Adds the errors of a change to the status of a Job.
+pub fn validate_job_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (status, old) = (Field::of(object, "status"), Field::of(stored, "status"));
     let change = Change {
         spec: Field::of(object, "spec"),
@@ -60,28 +60,26 @@ pub fn validate_job_status_update(object: &Object, stored: &Object) -> Faults {
         ends: Ends::of(&status),
         old_ends: Ends::of(&old),
     };
-    let mut faults = Faults::new();
     let counts = ["active", "succeeded", "failed", "ready", "terminating"];
-    validate_all_nonnegative(&status, &counts, &mut faults);
-    validate_uncounted(&status.member("uncountedTerminatedPods"), &mut faults);
-    change.validate_ends(&mut faults);
-    change.validate_finished(&mut faults);
-    change.validate_indexes(&mut faults);
-    change.validate_counts(&mut faults);
-    change.validate_success(&mut faults);
-    change.validate_transition(&mut faults);
-    faults
+    validate_all_nonnegative(&status, &counts, errors);
+    validate_uncounted(&status.member("uncountedTerminatedPods"), errors);
+    change.validate_ends(errors);
+    change.validate_finished(errors);
+    change.validate_indexes(errors);
+    change.validate_counts(errors);
+    change.validate_success(errors);
+    change.validate_transition(errors);
 }
 
 /// Uids of pods are there once.
-fn validate_uncounted(uncounted: &Field<'_>, faults: &mut Faults) {
+fn validate_uncounted(uncounted: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = std::collections::BTreeSet::new();
     for name in ["succeeded", "failed"] {
         for uid in uncounted.member(name).items() {
             if uid.text().is_empty() {
-                faults.push(uid.invalid("must not be empty"));
+                errors.push(uid.invalid("must not be empty"));
             } else if !seen.insert(uid.text().to_owned()) {
-                faults.push(uid.duplicate());
+                errors.push(uid.duplicate());
             }
         }
     }
@@ -110,12 +108,12 @@ impl Change<'_> {
         has_condition(&self.old, "Suspended") && is_running
     }
 
-    fn refuse_conditions(&self, message: &str, faults: &mut Faults) {
-        faults.push(invalid_whole(&self.status.member("conditions"), message));
+    fn refuse_conditions(&self, message: &str, errors: &mut ErrorList) {
+        errors.push(invalid_whole(&self.status.member("conditions"), message));
     }
 
     /// How Jobs end, and when.
-    fn validate_ends(&self, faults: &mut Faults) {
+    fn validate_ends(&self, errors: &mut ErrorList) {
         let (ends, old) = (self.ends, self.old_ends);
         let completes = ends.is_complete != old.is_complete;
         let fails = ends.is_failed != old.is_failed;
@@ -126,62 +124,62 @@ impl Change<'_> {
         let is_time_new = self.is_changed("completionTime");
         if (completes || fails) && ends.is_complete && ends.is_failed {
             let message = "cannot set Complete=True and Failed=true conditions";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
         if (completes || starts_failing) && ends.is_complete && ends.is_failing {
             let message = "cannot set Complete=True and FailureTarget=true conditions";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
         if (completes || is_time_new) && completion.is_set() && !ends.is_complete {
-            faults.push(
+            errors.push(
                 completion
                     .invalid("cannot set completionTime when there is no Complete=True condition"),
             );
         }
         if (completes || is_time_new) && !completion.is_set() && ends.is_complete {
-            faults.push(completion.required("completionTime is required for Complete jobs"));
+            errors.push(completion.required("completionTime is required for Complete jobs"));
         }
         let is_before = || match (time(&start), time(&completion)) {
             (Some(start), Some(completion)) => completion < start,
             _ => false,
         };
         if (is_time_new || self.is_changed("startTime")) && is_before() {
-            faults.push(completion.invalid("must be equal to or after `startTime`"));
+            errors.push(completion.invalid("must be equal to or after `startTime`"));
         }
         let is_checked = fails || self.is_changed("failedIndexes");
         if is_checked && ends.is_failed && !ends.is_failing {
             let message =
                 "cannot set Failed=True condition without the FailureTarget=true condition";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
         if (completes || succeeds) && ends.is_complete && !ends.is_success {
             let message =
                 "cannot set Complete=True condition without the SuccessCriteriaMet=true condition";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
     }
 
     /// Jobs that ended have no pods, and have begun once.
-    fn validate_finished(&self, faults: &mut Faults) {
+    fn validate_finished(&self, errors: &mut ErrorList) {
         let finishes = self.ends.is_finished() != self.old_ends.is_finished();
         if !self.ends.is_finished() {
             return;
         }
         let active = self.status.member("active");
         if (finishes || self.is_changed("active")) && number(&active) > 0 {
-            faults.push(active.invalid("active>0 is invalid for finished job"));
+            errors.push(active.invalid("active>0 is invalid for finished job"));
         }
         let start = self.status.member("startTime");
         let never_ran = self.spec.member("suspend").is_true()
             && self.spec.member("completions").int() == Some(0);
         if (finishes || self.is_changed("startTime")) && !never_ran && !start.is_set() {
-            faults.push(start.required("startTime is required for finished job"));
+            errors.push(start.required("startTime is required for finished job"));
         }
         let uncounted = self.status.member("uncountedTerminatedPods");
         let has_uncounted =
             !uncounted.member("failed").is_empty() || !uncounted.member("succeeded").is_empty();
         if (finishes || self.is_changed("uncountedTerminatedPods")) && has_uncounted {
-            faults.push(invalid_struct(
+            errors.push(invalid_struct(
                 &uncounted,
                 "batch.v1.UncountedTerminatedPods",
                 "must be empty for finished job",
@@ -190,7 +188,7 @@ impl Change<'_> {
     }
 
     /// The numbers of pods that completed or failed.
-    fn validate_indexes(&self, faults: &mut Faults) {
+    fn validate_indexes(&self, errors: &mut ErrorList) {
         let completed = self.status.member("completedIndexes");
         let failed = self.status.member("failedIndexes");
         let completions = self.spec.member("completions").int();
@@ -207,19 +205,19 @@ impl Change<'_> {
             if let Err(error) = count_indexes(field.text(), completions) {
                 let path = field.path();
                 let name = path.rsplit('.').next().unwrap_or_default();
-                faults.push(field.invalid(format!("error parsing {name}: {error}")));
+                errors.push(field.invalid(format!("error parsing {name}: {error}")));
             }
         }
         let is_indexed = self.spec.member("completionMode").text() == "Indexed";
         if is_completed_new && !completed.text().is_empty() && !is_indexed {
-            faults.push(
+            errors.push(
                 completed.invalid(
                     "cannot set non-empty completedIndexes when non-indexed completion mode",
                 ),
             );
         }
         if is_failed_new && !is_per_index && failed.is_set() {
-            faults
+            errors
                 .push(failed.invalid(
                     "cannot set non-null failedIndexes when backoffLimitPerIndex is null",
                 ));
@@ -229,47 +227,47 @@ impl Change<'_> {
             && failed.is_set()
             && let Some(index) = overlap(completed.text(), failed.text(), completions)
         {
-            faults.push(failed.invalid(format!(
+            errors.push(failed.invalid(format!(
                 "failedIndexes and completedIndexes overlap at index: {index}"
             )));
         }
     }
 
-    fn validate_counts(&self, faults: &mut Faults) {
+    fn validate_counts(&self, errors: &mut ErrorList) {
         let finishes = self.ends.is_finished() != self.old_ends.is_finished();
         let terminating = self.status.member("terminating");
         let is_checked = finishes || self.is_changed("terminating");
         if is_checked && number(&terminating) > 0 && self.ends.is_finished() {
-            faults.push(terminating.invalid("terminating>0 is invalid for finished job"));
+            errors.push(terminating.invalid("terminating>0 is invalid for finished job"));
         }
         let ready = self.status.member("ready");
         let is_checked = self.is_changed("ready") || self.is_changed("active");
         let active = number(&self.status.member("active"));
         if is_checked && ready.int().is_some_and(|ready| ready > active) {
-            faults.push(ready.invalid("cannot set more ready pods than active"));
+            errors.push(ready.invalid("cannot set more ready pods than active"));
         }
     }
 
-    fn validate_success(&self, faults: &mut Faults) {
+    fn validate_success(&self, errors: &mut ErrorList) {
         let ends = self.ends;
         if ends.is_success && ends.is_failed {
             let message = "cannot set SuccessCriteriaMet=True and Failed=true conditions";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
         if ends.is_success && ends.is_failing {
             let message = "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
         let has_policy = self.spec.member("successPolicy").is_set();
         if has_policy && !ends.is_success && ends.is_complete {
             let message = "cannot set Complete=True for Job with SuccessPolicy unless \
                            SuccessCriteriaMet=True";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
     }
 
     /// What was so stays so.
-    fn validate_transition(&self, faults: &mut Faults) {
+    fn validate_transition(&self, errors: &mut ErrorList) {
         let (ends, old) = (self.ends, self.old_ends);
         for (name, was, is) in [
             ("Failed", old.is_failed, ends.is_failed),
@@ -278,7 +276,7 @@ impl Change<'_> {
         ] {
             if was && !is {
                 let message = format!("cannot disable the terminal {name}=True condition");
-                self.refuse_conditions(&message, faults);
+                self.refuse_conditions(&message, errors);
             }
         }
         let can_shrink = self.spec.member("completionMode").text() == "Indexed"
@@ -287,29 +285,29 @@ impl Change<'_> {
             let counted = self.status.member(name);
             if !can_shrink && number(&counted) < number(&self.old.member(name)) {
                 let message = format!("cannot decrease the {name} counter");
-                faults.push(counted.invalid_value(number(&counted), message));
+                errors.push(counted.invalid_value(number(&counted), message));
             }
         }
         let completion = self.status.member("completionTime");
         let had_completion = self.old.member("completionTime").is_set();
         if completion.is_set() && had_completion && self.is_changed("completionTime") {
-            faults.push(completion.invalid("field is immutable"));
+            errors.push(completion.invalid("field is immutable"));
         }
         let start = self.status.member("startTime");
         let was_started = self.old.member("startTime").is_set();
         let is_suspended = self.spec.member("suspend").is_true();
         if was_started && !is_suspended && !self.is_resumed() && self.is_changed("startTime") {
             let message = "field is immutable for unsuspended job once set";
-            faults.push(start.invalid(message));
+            errors.push(start.invalid(message));
         }
         if old.is_success && !ends.is_success {
             let message = "cannot disable the SuccessCriteriaMet=True condition";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
         if old.is_complete && !old.is_success && ends.is_success {
             let message =
                 "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions";
-            self.refuse_conditions(message, faults);
+            self.refuse_conditions(message, errors);
         }
     }
 }

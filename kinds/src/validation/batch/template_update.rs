@@ -5,9 +5,9 @@ use api::object::Object;
 use serde_json::{Map, Value};
 
 use super::status::has_condition;
-use crate::validation::Faults;
 use crate::validation::counts::{IMMUTABLE, is_same};
 use crate::validation::internal::invalid_struct;
+use api::error_list::ErrorList;
 
 /// What may change of the pods of a suspended Job: where they may run.
 const DIRECTIVES: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
@@ -18,12 +18,12 @@ pub(super) fn validate_template_update(
     stored: &Object,
     spec: &Field<'_>,
     old: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let (template, old_template) = (spec.member("template"), old.member("template"));
     if !is_paused(stored) {
         if !is_same(template.value(), old_template.value()) {
-            faults.push(invalid_struct(
+            errors.push(invalid_struct(
                 &template,
                 "core.v1.PodTemplateSpec",
                 IMMUTABLE,
@@ -40,7 +40,7 @@ pub(super) fn validate_template_update(
         take_over(allowed, changed);
     }
     if !is_same(pod.value(), Some(&allowed)) {
-        faults.push(invalid_struct(&pod, "core.v1.PodSpec", IMMUTABLE));
+        errors.push(invalid_struct(&pod, "core.v1.PodSpec", IMMUTABLE));
     }
 }
 

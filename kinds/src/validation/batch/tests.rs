@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::defaults::batch::{cronjob, job, prepare_job_create};
 use crate::recorded::{Functions, check};
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 fn functions(path: &str) -> Functions {
     match path.split("/default/").nth(1).unwrap() {
@@ -41,10 +41,10 @@ fn new_job(spec: &Value) -> Object {
     object
 }
 
-fn faults(object: &Object) -> Vec<String> {
-    let faults: Faults = validate_job(object);
+fn errors(object: &Object) -> Vec<String> {
+    let errors: ErrorList = ErrorList::of(|errors| validate_job(object, errors));
     let about_labels = |text: &String| text.starts_with("spec.") && !text.contains(".spec.");
-    let texts = faults.iter().map(ToString::to_string);
+    let texts = errors.iter().map(ToString::to_string);
     texts.filter(about_labels).collect()
 }
 
@@ -65,7 +65,7 @@ fn selectors_of_jobs_are_made_of_their_uid() {
     );
     let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}});
     assert_eq!(made.at(&["spec", "selector"]), Some(&selector));
-    assert_eq!(faults(&made), Vec::<String>::new());
+    assert_eq!(errors(&made), Vec::<String>::new());
     assert_eq!(made.at(&["metadata", "labels"]), None);
 
     let metadata = json!({"labels": {"job-name": "x"}});
@@ -73,7 +73,7 @@ fn selectors_of_jobs_are_made_of_their_uid() {
     let labels = other.at(&["spec", "template", "metadata", "labels"]);
     assert_eq!(other.at(&["metadata", "labels"]), labels);
     assert_eq!(
-        faults(&other),
+        errors(&other),
         ["spec.template.metadata.labels[job-name]: Invalid value: \
           {\"batch.kubernetes.io/controller-uid\":\"u\",\"batch.kubernetes.io/job-name\":\"n\",\
           \"controller-uid\":\"u\",\"job-name\":\"x\"}: must be 'n'"]
@@ -84,7 +84,7 @@ fn selectors_of_jobs_are_made_of_their_uid() {
         "template": {"metadata": metadata, "spec": never},
     }));
     assert_eq!(
-        faults(&other),
+        errors(&other),
         ["spec.selector: Invalid value: {\"matchLabels\":\
           {\"batch.kubernetes.io/controller-uid\":\"u\",\"x\":\"y\"}}: `selector` not \
           auto-generated"]

@@ -5,19 +5,18 @@ use api::object::Object;
 use serde_json::json;
 
 use super::validate_conditions;
-use crate::validation::Faults;
 use crate::validation::internal::invalid_struct;
+use api::error_list::ErrorList;
 
 const MAX_QUEUES: i64 = 10_000_000;
 /// The bits of a hash from which hands of queues are dealt.
 const MAX_HASH_BITS: i64 = 60;
 
-/// The faults of a priority level.
-pub fn validate_prioritylevelconfiguration(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a priority level.
+pub fn validate_prioritylevelconfiguration(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let name = object.name();
-    validate_spec(name, &spec, &mut faults);
+    validate_spec(name, &spec, errors);
     let exemption = match name {
         "exempt" => " except the 'spec.exempt' field",
         _ => "",
@@ -25,25 +24,27 @@ pub fn validate_prioritylevelconfiguration(object: &Object) -> Faults {
     if is_mandatory_changed(name, &spec) {
         let detail = format!("spec of '{name}'{exemption} must equal the fixed value");
         let type_name = "flowcontrol.v1.PriorityLevelConfigurationSpec";
-        faults.push(invalid_struct(&spec, type_name, &detail));
+        errors.push(invalid_struct(&spec, type_name, &detail));
     }
-    validate_conditions(object, &mut faults);
-    faults
+    validate_conditions(object, errors);
 }
 
-/// The faults of a change to a priority level.
-pub fn validate_prioritylevelconfiguration_update(object: &Object, _stored: &Object) -> Faults {
-    validate_prioritylevelconfiguration(object)
+/// Adds the errors of a change to a priority level.
+pub fn validate_prioritylevelconfiguration_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_prioritylevelconfiguration(object, errors);
 }
 
-/// The faults of a change to the status of a priority level.
+/// Adds the errors of a change to the status of a priority level.
 pub fn validate_prioritylevelconfiguration_status_update(
     object: &Object,
     _stored: &Object,
-) -> Faults {
-    let mut faults = Faults::new();
-    validate_conditions(object, &mut faults);
-    faults
+    errors: &mut ErrorList,
+) {
+    validate_conditions(object, errors);
 }
 
 /// Whether a level that every server has differs from what it must be.
@@ -64,92 +65,92 @@ fn is_mandatory_changed(name: &str, spec: &Field<'_>) -> bool {
     }
 }
 
-fn validate_spec(name: &str, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_spec(name: &str, spec: &Field<'_>, errors: &mut ErrorList) {
     let kind = spec.member("type");
     let limited = spec.member("limited");
     let exempt = spec.member("exempt");
     if (name == "exempt") != (kind.text() == "Exempt") {
         let detail = "must be 'Exempt' if and only if `name` is 'exempt'";
-        faults.push(kind.invalid_value(kind.text(), detail));
+        errors.push(kind.invalid_value(kind.text(), detail));
     }
     match kind.text() {
         "Limited" => {
             if exempt.is_set() {
-                faults.push(exempt.forbidden("must be nil if the type is Limited"));
+                errors.push(exempt.forbidden("must be nil if the type is Limited"));
             }
             if limited.is_set() {
-                validate_limited(&limited, faults);
+                validate_limited(&limited, errors);
             } else {
-                faults.push(limited.required("must not be empty when type is Limited"));
+                errors.push(limited.required("must not be empty when type is Limited"));
             }
         }
         "Exempt" => {
             if limited.is_set() {
-                faults.push(limited.forbidden("must be nil if the type is not Limited"));
+                errors.push(limited.forbidden("must be nil if the type is not Limited"));
             }
-            validate_shares(&exempt, faults);
-            validate_lendable(&exempt, faults);
+            validate_shares(&exempt, errors);
+            validate_lendable(&exempt, errors);
         }
-        _ => faults.push(kind.not_supported(&["Exempt", "Limited"])),
+        _ => errors.push(kind.not_supported(&["Exempt", "Limited"])),
     }
 }
 
-fn validate_shares(level: &Field<'_>, faults: &mut Faults) {
+fn validate_shares(level: &Field<'_>, errors: &mut ErrorList) {
     let shares = level.member("nominalConcurrencyShares");
     if shares.int().is_some_and(|shares| shares < 0) {
-        faults.push(shares.invalid("must be a non-negative integer"));
+        errors.push(shares.invalid("must be a non-negative integer"));
     }
 }
 
-fn validate_lendable(level: &Field<'_>, faults: &mut Faults) {
+fn validate_lendable(level: &Field<'_>, errors: &mut ErrorList) {
     let percent = level.member("lendablePercent");
     let is_percent = |percent| (0..=100).contains(&percent);
     if percent.int().is_some_and(|percent| !is_percent(percent)) {
-        faults.push(percent.invalid("must be between 0 and 100, inclusive"));
+        errors.push(percent.invalid("must be between 0 and 100, inclusive"));
     }
 }
 
-fn validate_limited(limited: &Field<'_>, faults: &mut Faults) {
-    validate_shares(limited, faults);
+fn validate_limited(limited: &Field<'_>, errors: &mut ErrorList) {
+    validate_shares(limited, errors);
     let response = limited.member("limitResponse");
     let kind = response.member("type");
     let queuing = response.member("queuing");
     match kind.text() {
-        "Reject" if queuing.is_set() => faults
+        "Reject" if queuing.is_set() => errors
             .push(queuing.forbidden("must be nil if limited.limitResponse.type is not Limited")),
         "Reject" => {}
-        "Queue" if queuing.is_set() => validate_queuing(&queuing, faults),
-        "Queue" => faults
+        "Queue" if queuing.is_set() => validate_queuing(&queuing, errors),
+        "Queue" => errors
             .push(queuing.required("must not be empty if limited.limitResponse.type is Limited")),
-        _ => faults.push(kind.not_supported(&["Queue", "Reject"])),
+        _ => errors.push(kind.not_supported(&["Queue", "Reject"])),
     }
-    validate_lendable(limited, faults);
+    validate_lendable(limited, errors);
     let borrowing = limited.member("borrowingLimitPercent");
     if borrowing.int().is_some_and(|percent| percent < 0) {
-        faults.push(borrowing.invalid("if specified, must be a non-negative integer"));
+        errors.push(borrowing.invalid("if specified, must be a non-negative integer"));
     }
 }
 
-fn validate_queuing(queuing: &Field<'_>, faults: &mut Faults) {
+fn validate_queuing(queuing: &Field<'_>, errors: &mut ErrorList) {
     let limit = queuing.member("queueLengthLimit");
     if limit.int().unwrap_or(0) <= 0 {
-        faults.push(limit.invalid("must be positive"));
+        errors.push(limit.invalid("must be positive"));
     }
     let queues_field = queuing.member("queues");
     let queues = queues_field.int().unwrap_or(0);
     if queues <= 0 {
-        faults.push(queues_field.invalid("must be positive"));
+        errors.push(queues_field.invalid("must be positive"));
     } else if queues > MAX_QUEUES {
-        faults.push(queues_field.invalid(format!("must not be greater than {MAX_QUEUES}")));
+        errors.push(queues_field.invalid(format!("must not be greater than {MAX_QUEUES}")));
     }
     let hand_field = queuing.member("handSize");
     let hand = hand_field.int().unwrap_or(0);
     if hand <= 0 {
-        faults.push(hand_field.invalid("must be positive"));
+        errors.push(hand_field.invalid("must be positive"));
     } else if hand > queues {
-        faults.push(hand_field.invalid(format!("should not be greater than queues ({queues})")));
+        errors.push(hand_field.invalid(format!("should not be greater than queues ({queues})")));
     } else if entropy_bits(queues, hand) > MAX_HASH_BITS {
-        faults.push(hand_field.invalid(format!(
+        errors.push(hand_field.invalid(format!(
             "required entropy bits of deckSize {queues} and handSize {hand} should not be greater \
              than {MAX_HASH_BITS}"
         )));

@@ -10,8 +10,8 @@ use api::names;
 use api::object::Object;
 use serde_json::{Value, json};
 
-use super::Faults;
 use super::internal::{internal_json, invalid_struct};
+use api::error_list::ErrorList;
 
 pub use levels::{
     validate_prioritylevelconfiguration, validate_prioritylevelconfiguration_status_update,
@@ -20,68 +20,68 @@ pub use levels::{
 
 const MAX_PRECEDENCE: i64 = 10_000;
 
-/// The faults of a flow schema.
-pub fn validate_flowschema(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a flow schema.
+pub fn validate_flowschema(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_spec(object.name(), &spec, &mut faults);
+    validate_spec(object.name(), &spec, errors);
     let is_changed = mandatory_spec(object.name())
         .is_some_and(|mandatory| spec.value().is_some_and(|spec| *spec != mandatory));
     if is_changed {
         let detail = format!("spec of '{}' must equal the fixed value", object.name());
-        faults.push(invalid_struct(
+        errors.push(invalid_struct(
             &spec,
             "flowcontrol.v1.FlowSchemaSpec",
             &detail,
         ));
     }
-    validate_conditions(object, &mut faults);
-    faults
+    validate_conditions(object, errors);
 }
 
-/// The faults of a change to a flow schema.
-pub fn validate_flowschema_update(object: &Object, _stored: &Object) -> Faults {
-    validate_flowschema(object)
+/// Adds the errors of a change to a flow schema.
+pub fn validate_flowschema_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_flowschema(object, errors);
 }
 
-/// The faults of a change to the status of a flow schema.
-pub fn validate_flowschema_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_conditions(object, &mut faults);
-    faults
+/// Adds the errors of a change to the status of a flow schema.
+pub fn validate_flowschema_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_conditions(object, errors);
 }
 
-fn validate_spec(name: &str, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_spec(name: &str, spec: &Field<'_>, errors: &mut ErrorList) {
     let field = spec.member("matchingPrecedence");
     let precedence = field.int().unwrap_or(0);
     if precedence <= 0 {
-        faults.push(field.invalid_value(precedence, "must be a positive value"));
+        errors.push(field.invalid_value(precedence, "must be a positive value"));
     }
     if precedence > MAX_PRECEDENCE {
-        faults.push(field.invalid(format!("must not be greater than {MAX_PRECEDENCE}")));
+        errors.push(field.invalid(format!("must not be greater than {MAX_PRECEDENCE}")));
     }
     if precedence == 1 && name != "exempt" {
         let detail = "only the schema named 'exempt' may have matchingPrecedence 1";
-        faults.push(field.invalid(detail));
+        errors.push(field.invalid(detail));
     }
     let method = spec.member("distinguisherMethod");
     let kind = method.member("type");
     if method.is_set() && !matches!(kind.text(), "ByNamespace" | "ByUser") {
-        let mut fault = kind.not_supported(&["ByNamespace", "ByUser"]);
+        let error = kind.not_supported(&["ByNamespace", "ByUser"]);
         // Kubernetes shows the whole struct here.
-        fault.value = internal_json("flowcontrol.v1.FlowDistinguisherMethod", method.value());
-        faults.push(fault);
+        let type_name = "flowcontrol.v1.FlowDistinguisherMethod";
+        errors.push(error.showing_json(|| internal_json(type_name, method.value())));
     }
     let level = spec.member("priorityLevelConfiguration");
     let level = level.member("name");
     if level.text().is_empty() {
-        faults.push(level.required("must reference a priority level"));
+        errors.push(level.required("must reference a priority level"));
     } else {
         let wrong = names::dns_subdomain(level.text()).into_iter();
-        faults.extend(wrong.map(|message| level.invalid(message)));
+        errors.extend(wrong.map(|message| level.invalid(message)));
     }
     for rule in spec.member("rules").items() {
-        rules::validate_rule(&rule, faults);
+        rules::validate_rule(&rule, errors);
     }
 }
 
@@ -118,8 +118,8 @@ fn mandatory_spec(name: &str) -> Option<Value> {
     Some(spec)
 }
 
-/// The faults of the conditions in a status: each has a type of its own.
-fn validate_conditions(object: &Object, faults: &mut Faults) {
+/// Adds the errors of the conditions in a status: each has a type of its own.
+fn validate_conditions(object: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let mut seen = HashSet::new();
     let conditions = status.member("conditions");
@@ -130,10 +130,10 @@ fn validate_conditions(object: &Object, faults: &mut Faults) {
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !seen.insert(name) {
-            faults.push(kind.with_value(&name.into()).duplicate());
+            errors.push(kind.with_value(&name.into()).duplicate());
         }
         if name.is_empty() {
-            faults.push(kind.required(""));
+            errors.push(kind.required(""));
         }
     }
 }

@@ -3,7 +3,7 @@
 use api::field::Field;
 use api::names;
 
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 const VERBS: [&str; 9] = [
     "create",
@@ -17,27 +17,27 @@ const VERBS: [&str; 9] = [
     "watch",
 ];
 
-/// The faults of a rule: subjects, and what they do.
-pub fn validate_rule(rule: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a rule: subjects, and what they do.
+pub fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
     let subjects = rule.member("subjects");
     if subjects.is_empty() {
-        faults.push(subjects.required("subjects must contain at least one value"));
+        errors.push(subjects.required("subjects must contain at least one value"));
     }
     for subject in subjects.items() {
-        validate_subject(&subject, faults);
+        validate_subject(&subject, errors);
     }
     let resource_rules = rule.member("resourceRules");
     let other_rules = rule.member("nonResourceRules");
     if resource_rules.is_empty() && other_rules.is_empty() {
-        faults.push(
+        errors.push(
             rule.required("at least one of resourceRules and nonResourceRules has to be non-empty"),
         );
     }
     for resource_rule in resource_rules.items() {
-        validate_resource_rule(&resource_rule, faults);
+        validate_resource_rule(&resource_rule, errors);
     }
     for other_rule in other_rules.items() {
-        validate_non_resource_rule(&other_rule, faults);
+        validate_non_resource_rule(&other_rule, errors);
     }
 }
 
@@ -48,21 +48,21 @@ const SUBJECTS: [(&str, &str, [&str; 2]); 3] = [
     ("Group", "group", ["ServiceAccount", "User"]),
 ];
 
-fn validate_subject(subject: &Field<'_>, faults: &mut Faults) {
+fn validate_subject(subject: &Field<'_>, errors: &mut ErrorList) {
     let kind = subject.member("kind");
     let Some((name, member, others)) = SUBJECTS.iter().find(|(name, ..)| *name == kind.text())
     else {
-        faults.push(kind.not_supported(&["Group", "ServiceAccount", "User"]));
+        errors.push(kind.not_supported(&["Group", "ServiceAccount", "User"]));
         return;
     };
     let of_kind = subject.member(member);
     if !of_kind.is_set() {
         let detail = format!("{member} is required when subject kind is '{name}'");
-        faults.push(of_kind.required(detail));
+        errors.push(of_kind.required(detail));
     } else if *name == "ServiceAccount" {
-        validate_service_account(&of_kind, faults);
+        validate_service_account(&of_kind, errors);
     } else if of_kind.member("name").text().is_empty() {
-        faults.push(of_kind.member("name").required(""));
+        errors.push(of_kind.member("name").required(""));
     }
     for (name, member, _) in others
         .iter()
@@ -71,27 +71,27 @@ fn validate_subject(subject: &Field<'_>, faults: &mut Faults) {
         let other = subject.member(member);
         if other.is_set() {
             let detail = format!("{member} is forbidden when subject kind is not '{name}'");
-            faults.push(other.forbidden(detail));
+            errors.push(other.forbidden(detail));
         }
     }
 }
 
-fn validate_service_account(account: &Field<'_>, faults: &mut Faults) {
+fn validate_service_account(account: &Field<'_>, errors: &mut ErrorList) {
     let name = account.member("name");
     match name.text() {
-        "" => faults.push(name.required("")),
+        "" => errors.push(name.required("")),
         "*" => {}
         text => {
             let wrong = names::dns_subdomain(text).into_iter();
-            faults.extend(wrong.map(|message| name.invalid(message)));
+            errors.extend(wrong.map(|message| name.invalid(message)));
         }
     }
     let namespace = account.member("namespace");
     match namespace.text() {
-        "" => faults.push(namespace.required("must specify namespace for service account")),
+        "" => errors.push(namespace.required("must specify namespace for service account")),
         text => {
             let wrong = names::dns_label(text).into_iter();
-            faults.extend(wrong.map(|message| namespace.invalid(message)));
+            errors.extend(wrong.map(|message| namespace.invalid(message)));
         }
     }
 }
@@ -101,12 +101,12 @@ fn has(list: &Field<'_>, text: &str) -> bool {
     list.list().iter().any(|item| item.as_str() == Some(text))
 }
 
-/// The faults of a list that has something, or nothing but a star. Returns whether it is right.
-fn validate_list(list: &Field<'_>, missing: &str, others: &str, faults: &mut Faults) -> bool {
+/// Adds the errors of a list that has something, or nothing but a star. Returns whether it is right.
+fn validate_list(list: &Field<'_>, missing: &str, others: &str, errors: &mut ErrorList) -> bool {
     if list.is_empty() {
-        faults.push(list.required(missing));
+        errors.push(list.required(missing));
     } else if list.len() > 1 && has(list, "*") {
-        faults.push(list.invalid(format!(
+        errors.push(list.invalid(format!(
             "if '*' is present, must not specify other {others}"
         )));
     } else {
@@ -115,38 +115,38 @@ fn validate_list(list: &Field<'_>, missing: &str, others: &str, faults: &mut Fau
     false
 }
 
-fn validate_verbs(rule: &Field<'_>, faults: &mut Faults) {
+fn validate_verbs(rule: &Field<'_>, errors: &mut ErrorList) {
     let verbs = rule.member("verbs");
     let missing = "verbs must contain at least one value";
     let is_verb = |text: &str| text == "*" || VERBS.contains(&text);
-    if validate_list(&verbs, missing, "verbs", faults)
+    if validate_list(&verbs, missing, "verbs", errors)
         && !verbs
             .list()
             .iter()
             .filter_map(|verb| verb.as_str())
             .all(is_verb)
     {
-        faults.push(verbs.not_supported(&VERBS));
+        errors.push(verbs.not_supported(&VERBS));
     }
 }
 
-fn validate_resource_rule(rule: &Field<'_>, faults: &mut Faults) {
-    validate_verbs(rule, faults);
+fn validate_resource_rule(rule: &Field<'_>, errors: &mut ErrorList) {
+    validate_verbs(rule, errors);
     let missing = "resource rules must supply at least one api group";
-    validate_list(&rule.member("apiGroups"), missing, "api groups", faults);
+    validate_list(&rule.member("apiGroups"), missing, "api groups", errors);
     let missing = "resource rules must supply at least one resource";
-    validate_list(&rule.member("resources"), missing, "resources", faults);
+    validate_list(&rule.member("resources"), missing, "resources", errors);
     let namespaces = rule.member("namespaces");
     if namespaces.is_empty() && rule.member("clusterScope").is_true() {
         return;
     }
     let missing = "resource rules that are not cluster scoped must supply at least one namespace";
-    if !validate_list(&namespaces, missing, "namespaces", faults) {
+    if !validate_list(&namespaces, missing, "namespaces", errors) {
         return;
     }
     for namespace in namespaces.items().filter(|item| item.text() != "*") {
         let wrong = names::dns_label(namespace.text()).into_iter();
-        faults.extend(wrong.map(|message| {
+        errors.extend(wrong.map(|message| {
             namespace.invalid(format!(
                 "each member of this list must be '*' or a DNS-1123 label; {message}"
             ))
@@ -154,16 +154,16 @@ fn validate_resource_rule(rule: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_non_resource_rule(rule: &Field<'_>, faults: &mut Faults) {
-    validate_verbs(rule, faults);
+fn validate_non_resource_rule(rule: &Field<'_>, errors: &mut ErrorList) {
+    validate_verbs(rule, errors);
     let urls = rule.member("nonResourceURLs");
     let missing = "nonResourceURLs must contain at least one value";
-    if !validate_list(&urls, missing, "non-resource URLs", faults) {
+    if !validate_list(&urls, missing, "non-resource URLs", errors) {
         return;
     }
     for url in urls.items() {
         if let Some(detail) = url_fault(url.text()) {
-            faults.push(url.invalid(detail));
+            errors.push(url.invalid(detail));
         }
     }
 }

@@ -6,9 +6,9 @@ use api::field::Field;
 use api::field_error::FieldError;
 use api::object::Object;
 
-use crate::validation::Faults;
 use crate::validation::internal::internal_json;
 use crate::validation::pods::containers::resources::{validate_quantity, validate_resource_name};
+use api::error_list::ErrorList;
 
 /// What quotas can count, besides huge pages and what has a prefix in its name.
 const OF_QUOTAS: [&str; 19] = [
@@ -57,37 +57,36 @@ const CONFLICTS: [[&str; 2]; 2] = [
     ["Terminating", "NotTerminating"],
 ];
 
-/// The faults of a quota.
-pub fn validate_resourcequota(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a quota.
+pub fn validate_resourcequota(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let hard = spec.member("hard");
-    validate_quantities(&hard, &mut faults);
+    validate_quantities(&hard, errors);
     let names: Vec<&str> = hard.entries().map(|(name, _)| name).collect();
-    validate_scopes(&spec.member("scopes"), &names, &mut faults);
-    validate_scope_selector(&spec, &names, &mut faults);
-    faults
+    validate_scopes(&spec.member("scopes"), &names, errors);
+    validate_scope_selector(&spec, &names, errors);
 }
 
-/// The faults of a change to a quota: its scopes stay.
-pub fn validate_resourcequota_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_resourcequota(object);
+/// Adds the errors of a change to a quota: its scopes stay.
+pub fn validate_resourcequota_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_resourcequota(object, errors);
     let spec = Field::of(object, "spec");
     let scopes = spec.member("scopes");
     let before = Field::of(stored, "spec");
     if set(&scopes) != set(&before.member("scopes")) {
-        faults.push(scopes.invalid("field is immutable"));
+        errors.push(scopes.invalid("field is immutable"));
     }
-    faults
 }
 
-/// The faults of a change to the status of a quota.
-pub fn validate_resourcequota_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of a quota.
+pub fn validate_resourcequota_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
     let status = Field::of(object, "status");
-    validate_quantities(&status.member("hard"), &mut faults);
-    validate_quantities(&status.member("used"), &mut faults);
-    faults
+    validate_quantities(&status.member("hard"), errors);
+    validate_quantities(&status.member("used"), errors);
 }
 
 fn set<'f>(scopes: &Field<'f>) -> BTreeSet<&'f str> {
@@ -95,13 +94,13 @@ fn set<'f>(scopes: &Field<'f>) -> BTreeSet<&'f str> {
     scopes.filter_map(|scope| scope.as_str()).collect()
 }
 
-fn validate_quantities(list: &Field<'_>, faults: &mut Faults) {
+fn validate_quantities(list: &Field<'_>, errors: &mut ErrorList) {
     for (name, place) in list.entries() {
-        validate_resource_name(name, &place, faults);
+        validate_resource_name(name, &place, errors);
         if !name.contains('/') && !is_of_quotas(name) {
-            faults.push(place.invalid_value(name, "must be a standard resource for quota"));
+            errors.push(place.invalid_value(name, "must be a standard resource for quota"));
         }
-        validate_quantity(name, &place, faults);
+        validate_quantity(name, &place, errors);
     }
 }
 
@@ -131,24 +130,24 @@ fn conflicts(scopes: &[&str]) -> usize {
     CONFLICTS.iter().filter(are_both).count()
 }
 
-fn validate_scopes(scopes: &Field<'_>, names: &[&str], faults: &mut Faults) {
+fn validate_scopes(scopes: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     let mut all = Vec::new();
     for scope in scopes.list().iter().filter_map(|scope| scope.as_str()) {
         if !SCOPES.contains(&scope) {
-            faults.push(scopes.invalid("unsupported scope"));
+            errors.push(scopes.invalid("unsupported scope"));
         }
         for _ in 0..uncounted(scope, names) {
-            faults.push(scopes.invalid("unsupported scope applied to resource"));
+            errors.push(scopes.invalid("unsupported scope applied to resource"));
         }
         all.push(scope);
     }
     for _ in 0..conflicts(&all) {
-        faults.push(scopes.invalid("conflicting scopes"));
+        errors.push(scopes.invalid("conflicting scopes"));
     }
 }
 
-/// The faults of a selector of scopes. Their paths have no index in Kubernetes.
-fn validate_scope_selector(spec: &Field<'_>, names: &[&str], faults: &mut Faults) {
+/// Adds the errors of a selector of scopes. Their paths have no index in Kubernetes.
+fn validate_scope_selector(spec: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     let selector = spec.member("scopeSelector");
     let expressions = selector.member("matchExpressions");
     let scopes = spec.member("scopes");
@@ -159,34 +158,33 @@ fn validate_scope_selector(spec: &Field<'_>, names: &[&str], faults: &mut Faults
         let scope = scope.unwrap_or_default();
         let name = place.member("scopeName");
         if !SCOPES.contains(&scope) {
-            faults.push(name.invalid_value(scope, "unsupported scope"));
+            errors.push(name.invalid_value(scope, "unsupported scope"));
         }
         for _ in 0..uncounted(scope, names) {
             let shown = internal_json("core.v1.ScopeSelector", selector.value());
             let detail = "unsupported scope applied to resource";
-            faults.push(FieldError::invalid_document(
+            errors.push(FieldError::invalid_document(
                 expressions.path(),
                 &shown,
                 detail,
             ));
         }
-        validate_scope_operator(scope, &place, faults);
+        validate_scope_operator(scope, &place, errors);
         all.push(scope);
     }
     for _ in 0..conflicts(&all) {
-        let mut fault = expressions.invalid("conflicting scopes");
         // Kubernetes shows the other list of scopes here.
-        fault.value = scopes.invalid("").value;
-        faults.push(fault);
+        let shown = scopes.value().unwrap_or(&serde_json::Value::Null);
+        errors.push(expressions.invalid_value(shown, "conflicting scopes"));
     }
 }
 
-fn validate_scope_operator(scope: &str, expression: &Field<'_>, faults: &mut Faults) {
+fn validate_scope_operator(scope: &str, expression: &Field<'_>, errors: &mut ErrorList) {
     let operator = expression.member("operator");
     let values = expression.member("values");
     let takes_values = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
     if SCOPES.contains(&scope) && !takes_values && operator.text() != "Exists" {
-        faults.push(operator.invalid_value(
+        errors.push(operator.invalid_value(
             operator.text(),
             "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
              ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
@@ -194,14 +192,14 @@ fn validate_scope_operator(scope: &str, expression: &Field<'_>, faults: &mut Fau
         ));
     }
     match operator.text() {
-        "In" | "NotIn" if values.is_empty() => faults.push(values.required(
+        "In" | "NotIn" if values.is_empty() => errors.push(values.required(
             "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
         )),
         "In" | "NotIn" => {}
-        "Exists" | "DoesNotExist" if !values.is_empty() => faults.push(values.invalid(
+        "Exists" | "DoesNotExist" if !values.is_empty() => errors.push(values.invalid(
             "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
         )),
         "Exists" | "DoesNotExist" => {}
-        other => faults.push(operator.invalid_value(other, "not a valid selector operator")),
+        other => errors.push(operator.invalid_value(other, "not a valid selector operator")),
     }
 }

@@ -10,83 +10,81 @@ use api::object::Object;
 use api::quantity::Quantity;
 use serde_json::Value;
 
-use crate::validation::Faults;
 use crate::validation::pods::containers::resources::{
     validate_container_resource_name, validate_resource_name,
 };
+use api::error_list::ErrorList;
 
 const TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 
-/// The faults of a range of limits.
-pub fn validate_limitrange(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a range of limits.
+pub fn validate_limitrange(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let limits = spec.member("limits");
     let mut seen = HashSet::new();
     for (item, value) in limits.items().zip(limits.list()) {
         let kind = item.member("type");
-        validate_type(&kind, &mut faults);
+        validate_type(&kind, errors);
         let name = value
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !seen.insert(name) {
-            faults.push(kind.duplicate());
+            errors.push(kind.duplicate());
         }
-        validate_item(&item, &mut faults);
+        validate_item(&item, errors);
     }
-    faults
 }
 
-/// The faults of a change to a range of limits.
-pub fn validate_limitrange_update(object: &Object, _stored: &Object) -> Faults {
-    validate_limitrange(object)
+/// Adds the errors of a change to a range of limits.
+pub fn validate_limitrange_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_limitrange(object, errors);
 }
 
-fn validate_type(kind: &Field<'_>, faults: &mut Faults) {
+fn validate_type(kind: &Field<'_>, errors: &mut ErrorList) {
     let text = kind.text();
     let wrong = names::qualified_name(text);
     if wrong.is_empty() && !text.contains('/') && !TYPES.contains(&text) {
-        faults.push(kind.invalid("must be a standard limit type or fully qualified"));
+        errors.push(kind.invalid("must be a standard limit type or fully qualified"));
     }
     let wrong = wrong.into_iter();
-    faults.extend(wrong.map(|message| kind.invalid_value(text, message)));
+    errors.extend(wrong.map(|message| kind.invalid_value(text, message)));
 }
 
-fn validate_item(item: &Field<'_>, faults: &mut Faults) {
+fn validate_item(item: &Field<'_>, errors: &mut ErrorList) {
     let kind = item.member("type");
     let mut resources = BTreeSet::new();
-    let list = |name: &str, resources: &mut BTreeSet<String>, faults: &mut Faults| {
+    let list = |name: &str, resources: &mut BTreeSet<String>, errors: &mut ErrorList| {
         for (resource, place) in item.member(name).entries() {
             match kind.text() {
-                "Pod" | "Container" => validate_container_resource_name(resource, &place, faults),
+                "Pod" | "Container" => validate_container_resource_name(resource, &place, errors),
                 _ => {
-                    validate_resource_name(resource, &place, faults);
+                    validate_resource_name(resource, &place, errors);
                 }
             }
             resources.insert(resource.to_owned());
         }
     };
-    list("max", &mut resources, faults);
-    list("min", &mut resources, faults);
+    list("max", &mut resources, errors);
+    list("min", &mut resources, errors);
     for name in ["default", "defaultRequest"] {
         let field = item.member(name);
         if kind.text() != "Pod" {
-            list(name, &mut resources, faults);
+            list(name, &mut resources, errors);
         } else if !field.is_empty() {
-            faults.push(field.forbidden("may not be specified when `type` is 'Pod'"));
+            errors.push(field.forbidden("may not be specified when `type` is 'Pod'"));
         }
     }
     let (min, max) = (item.member("min"), item.member("max"));
     let has_storage = min.key("storage").is_set() || max.key("storage").is_set();
     if kind.text() == "PersistentVolumeClaim" && !has_storage {
-        faults.push(item.member("limits").required(
+        errors.push(item.member("limits").required(
             "either minimum or maximum storage value is required, but neither was provided",
         ));
     }
-    list("maxLimitRequestRatio", &mut resources, faults);
+    list("maxLimitRequestRatio", &mut resources, errors);
     for resource in &resources {
-        validate_resource(item, resource, faults);
+        validate_resource(item, resource, errors);
     }
 }
 
@@ -141,7 +139,7 @@ fn quantity(item: &Field<'_>, list: &str, resource: &str) -> Option<Quantity> {
     item.member(list).key(resource).text().parse().ok()
 }
 
-fn validate_resource(item: &Field<'_>, resource: &str, faults: &mut Faults) {
+fn validate_resource(item: &Field<'_>, resource: &str, errors: &mut ErrorList) {
     for (lists, place, shown, words) in &ORDERS {
         let [less, more] = lists.map(|list| quantity(item, list, resource));
         if let (Some(less), Some(more), Some(shown)) = (less, more, quantity(item, shown, resource))
@@ -149,13 +147,13 @@ fn validate_resource(item: &Field<'_>, resource: &str, faults: &mut Faults) {
         {
             let [first, second] = words;
             let list = item.member(place);
-            faults.push(list.key(resource).invalid_value(
+            errors.push(list.key(resource).invalid_value(
                 shown.to_string(),
                 format!("{first} {less} is greater than {second} {more}"),
             ));
         }
     }
-    validate_ratio(item, resource, faults);
+    validate_ratio(item, resource, errors);
     let default = quantity(item, "default", resource);
     let request = quantity(item, "defaultRequest", resource);
     let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
@@ -164,7 +162,7 @@ fn validate_resource(item: &Field<'_>, resource: &str, faults: &mut Faults) {
         && default != request
     {
         let list = item.member("defaultRequest");
-        faults.push(list.key(resource).invalid_value(
+        errors.push(list.key(resource).invalid_value(
             request.to_string(),
             format!(
                 "default value {default} must equal to defaultRequest value {request} in {resource}"
@@ -173,7 +171,7 @@ fn validate_resource(item: &Field<'_>, resource: &str, faults: &mut Faults) {
     }
 }
 
-fn validate_ratio(item: &Field<'_>, resource: &str, faults: &mut Faults) {
+fn validate_ratio(item: &Field<'_>, resource: &str, errors: &mut ErrorList) {
     let Some(ratio) = quantity(item, "maxLimitRequestRatio", resource) else {
         return;
     };
@@ -181,7 +179,7 @@ fn validate_ratio(item: &Field<'_>, resource: &str, faults: &mut Faults) {
     let place = list.key(resource);
     if ratio < Quantity::whole(1) {
         let detail = format!("ratio {ratio} is less than 1");
-        faults.push(place.invalid_value(ratio.to_string(), detail));
+        errors.push(place.invalid_value(ratio.to_string(), detail));
     }
     let [min, max] = ["min", "max"].map(|list| quantity(item, list, resource));
     let (Some(min), Some(max)) = (min, max) else {
@@ -198,6 +196,6 @@ fn validate_ratio(item: &Field<'_>, resource: &str, faults: &mut Faults) {
     let limit = most as f64 / least as f64;
     if given > limit {
         let detail = format!("ratio {ratio} is greater than max/min = {limit:.6}");
-        faults.push(place.invalid_value(ratio.to_string(), detail));
+        errors.push(place.invalid_value(ratio.to_string(), detail));
     }
 }

@@ -5,13 +5,13 @@ use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
 
-use super::super::Faults;
 use super::super::addresses::parse_address;
 use super::super::formats::{port_name, port_number, report, wildcard_subdomain};
 use super::super::services::{
     ingress_addresses, validate_balancer_hostname, validate_balancer_ingress,
 };
 use super::classes::validate_reference;
+use api::error_list::ErrorList;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 
@@ -29,26 +29,25 @@ struct Kept {
     wildcards: bool,
 }
 
-/// The faults of a new Ingress.
-pub fn validate_ingress(object: &Object) -> Faults {
-    let mut faults = validate(object, Kept::default());
+/// Adds the errors of a new Ingress.
+pub fn validate_ingress(object: &Object, errors: &mut ErrorList) {
+    validate(object, Kept::default(), errors);
     let metadata = Field::of(object, "metadata");
     let annotations = metadata.member("annotations");
     let annotation = annotations.key(CLASS);
     let spec = Field::of(object, "spec");
     let class = spec.member("ingressClassName");
     if annotation.is_set() && class.is_set() && annotation.text() != class.text() {
-        faults.push(FieldError::invalid(
+        errors.push(FieldError::invalid(
             format!("annotations.{CLASS}"),
             annotation.text(),
             "must match `ingressClassName` when both are specified",
         ));
     }
-    faults
 }
 
-/// The faults of a change to an Ingress.
-pub fn validate_ingress_update(object: &Object, stored: &Object) -> Faults {
+/// Adds the errors of a change to an Ingress.
+pub fn validate_ingress_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(stored, "spec");
     let has_bad_secret = spec.member("tls").items().any(|tls| {
         let name = tls.value().and_then(|tls| tls.get("secretName"));
@@ -56,50 +55,44 @@ pub fn validate_ingress_update(object: &Object, stored: &Object) -> Faults {
         !secret_name(name.unwrap_or_default()).is_empty()
     });
     let has_bad_wildcard = spec.member("rules").items().any(|rule| {
-        let mut faults = Faults::new();
         let is_wildcard = rule.member("host").text().contains('*');
-        if is_wildcard {
-            validate_rule_value(&rule, &mut faults);
-        }
-        !faults.is_empty()
+        is_wildcard && !ErrorList::of(|errors| validate_rule_value(&rule, errors)).is_empty()
     });
     let kept = Kept {
         secrets: has_bad_secret,
         wildcards: has_bad_wildcard,
     };
-    validate(object, kept)
+    validate(object, kept, errors);
 }
 
-fn validate(object: &Object, kept: Kept) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, kept: Kept, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let (backend, rules) = (spec.member("defaultBackend"), spec.member("rules"));
     if rules.is_empty() && !backend.is_set() {
-        faults.push(spec.invalid_value(
+        errors.push(spec.invalid_value(
             rules.value().cloned().unwrap_or_default(),
             "either `defaultBackend` or `rules` must be specified",
         ));
     }
     if backend.is_set() {
-        validate_backend(&backend, &mut faults);
+        validate_backend(&backend, errors);
     }
     for rule in rules.items() {
-        validate_rule(&rule, kept, &mut faults);
+        validate_rule(&rule, kept, errors);
     }
     for tls in spec.member("tls").items() {
         for host in tls.member("hosts").items() {
-            validate_host(&host, &mut faults);
+            validate_host(&host, errors);
         }
         let secret = tls.member("secretName");
         if !kept.secrets {
-            report(&secret, secret_name(secret.text()), &mut faults);
+            report(&secret, secret_name(secret.text()), errors);
         }
     }
     let class = spec.member("ingressClassName");
     if class.is_set() {
-        report(&class, names::dns_subdomain(class.text()), &mut faults);
+        report(&class, names::dns_subdomain(class.text()), errors);
     }
-    faults
 }
 
 /// The name of a Secret, if there is one.
@@ -110,45 +103,45 @@ fn secret_name(name: &str) -> Vec<String> {
     }
 }
 
-fn validate_host(host: &Field<'_>, faults: &mut Faults) {
+fn validate_host(host: &Field<'_>, errors: &mut ErrorList) {
     let wrong = match host.text().contains('*') {
         true => wildcard_subdomain(host.text()),
         false => names::dns_subdomain(host.text()),
     };
-    report(host, wrong, faults);
+    report(host, wrong, errors);
 }
 
-fn validate_rule(rule: &Field<'_>, kept: Kept, faults: &mut Faults) {
+fn validate_rule(rule: &Field<'_>, kept: Kept, errors: &mut ErrorList) {
     let host = rule.member("host");
     if !host.text().is_empty() {
         if parse_address(host.text()).is_some() {
-            faults.push(host.invalid("must be a DNS name, not an IP address"));
+            errors.push(host.invalid("must be a DNS name, not an IP address"));
         }
-        validate_host(&host, faults);
+        validate_host(&host, errors);
     }
     if !(kept.wildcards && host.text().contains('*')) {
-        validate_rule_value(rule, faults);
+        validate_rule_value(rule, errors);
     }
 }
 
-fn validate_rule_value(rule: &Field<'_>, faults: &mut Faults) {
+fn validate_rule_value(rule: &Field<'_>, errors: &mut ErrorList) {
     let http = rule.member("http");
     if !http.is_set() {
         return;
     }
     let paths = http.member("paths");
     if paths.is_empty() {
-        faults.push(paths.required(""));
+        errors.push(paths.required(""));
     }
     for path in paths.items() {
-        validate_path(&path, faults);
+        validate_path(&path, errors);
     }
 }
 
-fn validate_path(path: &Field<'_>, faults: &mut Faults) {
+fn validate_path(path: &Field<'_>, errors: &mut ErrorList) {
     let kind = path.member("pathType");
     if !kind.is_set() {
-        faults.push(kind.required("pathType must be specified"));
+        errors.push(kind.required("pathType must be specified"));
         return;
     }
     let text = path.member("path");
@@ -157,76 +150,74 @@ fn validate_path(path: &Field<'_>, faults: &mut Faults) {
     match kind.text() {
         "Exact" | "Prefix" => {
             if !is_absolute {
-                faults.push(not_absolute());
+                errors.push(not_absolute());
             }
             for sequence in BAD_SEQUENCES
                 .iter()
                 .filter(|part| text.text().contains(**part))
             {
-                faults.push(text.invalid(format!("must not contain '{sequence}'")));
+                errors.push(text.invalid(format!("must not contain '{sequence}'")));
             }
             for suffix in BAD_SUFFIXES
                 .iter()
                 .filter(|part| text.text().ends_with(**part))
             {
-                faults.push(text.invalid(format!("cannot end with '{suffix}'")));
+                errors.push(text.invalid(format!("cannot end with '{suffix}'")));
             }
         }
         "ImplementationSpecific" => {
             if !is_absolute && !text.text().is_empty() {
-                faults.push(not_absolute());
+                errors.push(not_absolute());
             }
         }
-        _ => faults.push(kind.not_supported(PATH_TYPES)),
+        _ => errors.push(kind.not_supported(PATH_TYPES)),
     }
-    validate_backend(&path.member("backend"), faults);
+    validate_backend(&path.member("backend"), errors);
 }
 
-fn validate_backend(backend: &Field<'_>, faults: &mut Faults) {
+fn validate_backend(backend: &Field<'_>, errors: &mut ErrorList) {
     let (resource, service) = (backend.member("resource"), backend.member("service"));
     match (resource.is_set(), service.is_set()) {
         (true, true) => {
             let why = "cannot set both resource and service backends";
-            faults.push(backend.invalid_value("", why));
+            errors.push(backend.invalid_value("", why));
         }
-        (true, false) => validate_reference(&resource, faults),
-        (false, true) => validate_service_backend(backend, &service, faults),
+        (true, false) => validate_reference(&resource, errors),
+        (false, true) => validate_service_backend(backend, &service, errors),
         (false, false) => {
             let why = "resource or service backend is required";
-            faults.push(backend.invalid_value("", why));
+            errors.push(backend.invalid_value("", why));
         }
     }
 }
 
-fn validate_service_backend(backend: &Field<'_>, service: &Field<'_>, faults: &mut Faults) {
+fn validate_service_backend(backend: &Field<'_>, service: &Field<'_>, errors: &mut ErrorList) {
     let name = service.member("name");
     if name.text().is_empty() {
-        faults.push(name.required(""));
+        errors.push(name.required(""));
     } else {
-        report(&name, names::dns_label(name.text()), faults);
+        report(&name, names::dns_label(name.text()), errors);
     }
     let port = service.member("port");
     let (name, number) = (port.member("name"), port.member("number"));
     match (name.text(), number.int().unwrap_or_default()) {
-        ("", 0) => faults.push(backend.required("port name or number is required")),
-        ("", value) => report(&number, port_number(value), faults),
-        (text, 0) => report(&name, port_name(text), faults),
+        ("", 0) => errors.push(backend.required("port name or number is required")),
+        ("", value) => report(&number, port_number(value), errors),
+        (text, 0) => report(&name, port_name(text), errors),
         _ => {
             let why = "cannot set both port name & port number";
-            faults.push(backend.invalid_value("", why));
+            errors.push(backend.invalid_value("", why));
         }
     }
 }
 
-/// The faults of a change to the status of an Ingress.
-pub fn validate_ingress_status_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of an Ingress.
+pub fn validate_ingress_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let balancer = status.member("loadBalancer");
     let existing = ingress_addresses(stored);
     for ingress in balancer.member("ingress").items() {
-        validate_balancer_ingress(&ingress, &existing, &mut faults);
-        validate_balancer_hostname(&ingress, &mut faults);
+        validate_balancer_ingress(&ingress, &existing, errors);
+        validate_balancer_hostname(&ingress, errors);
     }
-    faults
 }

@@ -16,6 +16,7 @@ pub use ranges::{
 
 #[cfg(test)]
 mod tests {
+    use api::error_list::ErrorList;
     use api::object::Object;
     use api::schema::Empty;
     use serde_json::{Value, json};
@@ -32,12 +33,12 @@ mod tests {
             let ingress = json!({"metadata": {"name": "i"}, "spec": {"rules": rules}});
             let mut object = Object::of(ingress.as_object().expect("an object").clone());
             row.canonicalize_with(&mut object, Empty::Told);
-            let faults: Vec<_> = validate_ingress(&object)
+            let errors: Vec<_> = ErrorList::of(|errors| validate_ingress(&object, errors))
                 .iter()
                 .map(ToString::to_string)
                 .collect();
             let why = "either `defaultBackend` or `rules` must be specified";
-            assert_eq!(faults, [format!("spec: Invalid value: {shown}: {why}")]);
+            assert_eq!(errors, [format!("spec: Invalid value: {shown}: {why}")]);
         }
     }
 

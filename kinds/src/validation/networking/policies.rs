@@ -4,10 +4,10 @@ use api::field::Field;
 use api::object::Object;
 use serde_json::Value;
 
-use super::super::Faults;
 use super::super::addresses::{Range, validate_legacy_range};
 use super::super::formats::{one_of, port_name, port_number, report};
 use super::super::selectors::{has_invalid_values, validate_label_selector};
+use api::error_list::ErrorList;
 
 /// What a stored policy may keep.
 #[derive(Default)]
@@ -18,13 +18,13 @@ struct Kept<'s> {
     ranges: Vec<&'s str>,
 }
 
-/// The faults of a NetworkPolicy.
-pub fn validate_networkpolicy(object: &Object) -> Faults {
-    validate(object, &Kept::default())
+/// Adds the errors of a NetworkPolicy.
+pub fn validate_networkpolicy(object: &Object, errors: &mut ErrorList) {
+    validate(object, &Kept::default(), errors);
 }
 
-/// The faults of a change to a NetworkPolicy.
-pub fn validate_networkpolicy_update(object: &Object, stored: &Object) -> Faults {
+/// Adds the errors of a change to a NetworkPolicy.
+pub fn validate_networkpolicy_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(stored, "spec");
     let mut kept = Kept {
         selector_values: has_invalid_values(&spec.member("podSelector")),
@@ -41,7 +41,7 @@ pub fn validate_networkpolicy_update(object: &Object, stored: &Object) -> Faults
         }
     }
     kept.ranges = stored_ranges(stored);
-    validate(object, &kept)
+    validate(object, &kept, errors);
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
@@ -65,95 +65,93 @@ fn stored_ranges(stored: &Object) -> Vec<&str> {
     ranges
 }
 
-fn validate(object: &Object, kept: &Kept<'_>) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, kept: &Kept<'_>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let selector = spec.member("podSelector");
-    validate_label_selector(&selector, kept.selector_values, &mut faults);
+    validate_label_selector(&selector, kept.selector_values, errors);
     for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.member(rules).items() {
             for port in rule.member("ports").items() {
-                validate_port(&port, &mut faults);
+                validate_port(&port, errors);
             }
             for peer in rule.member(peers).items() {
-                validate_peer(&peer, kept, &mut faults);
+                validate_peer(&peer, kept, errors);
             }
         }
     }
     let types = spec.member("policyTypes");
     if types.len() > 2 {
-        faults.push(types.invalid("may not specify more than two policyTypes"));
-        return faults;
+        errors.push(types.invalid("may not specify more than two policyTypes"));
+        return;
     }
     for kind in types.items() {
-        one_of(&kind, &["Ingress", "Egress"], &mut faults);
+        one_of(&kind, &["Ingress", "Egress"], errors);
     }
-    faults
 }
 
-fn validate_port(port: &Field<'_>, faults: &mut Faults) {
+fn validate_port(port: &Field<'_>, errors: &mut ErrorList) {
     let protocol = port.member("protocol");
     if protocol.is_set() {
-        one_of(&protocol, &["TCP", "UDP", "SCTP"], faults);
+        one_of(&protocol, &["TCP", "UDP", "SCTP"], errors);
     }
     let (first, last) = (port.member("port"), port.member("endPort"));
     match (first.value(), last.int()) {
         (None, None) => {}
         (None, Some(_)) => {
-            faults.push(last.invalid("may not be specified when `port` is not specified"));
+            errors.push(last.invalid("may not be specified when `port` is not specified"));
         }
         (Some(Value::String(name)), end) => {
             if end.is_some() {
-                faults.push(last.invalid("may not be specified when `port` is non-numeric"));
+                errors.push(last.invalid("may not be specified when `port` is non-numeric"));
             }
-            report(&first, port_name(name), faults);
+            report(&first, port_name(name), errors);
         }
         (Some(number), end) => {
             let number = number.as_i64().unwrap_or_default();
-            report(&first, port_number(number), faults);
+            report(&first, port_number(number), errors);
             if let Some(end) = end {
                 if end < number {
                     let why = "must be greater than or equal to `port`";
-                    faults.push(last.invalid_value(number, why));
+                    errors.push(last.invalid_value(number, why));
                 }
-                report(&last, port_number(end), faults);
+                report(&last, port_number(end), errors);
             }
         }
     }
 }
 
-fn validate_peer(peer: &Field<'_>, kept: &Kept<'_>, faults: &mut Faults) {
+fn validate_peer(peer: &Field<'_>, kept: &Kept<'_>, errors: &mut ErrorList) {
     let selectors = [peer.member("podSelector"), peer.member("namespaceSelector")];
     for selector in &selectors {
-        validate_label_selector(selector, kept.selector_values, faults);
+        validate_label_selector(selector, kept.selector_values, errors);
     }
     let block = peer.member("ipBlock");
     if block.is_set() {
-        validate_block(&block, kept, faults);
+        validate_block(&block, kept, errors);
     }
     let has_selector = selectors.iter().any(Field::is_set);
     match (has_selector, block.is_set()) {
-        (false, false) => faults.push(peer.required("must specify a peer")),
+        (false, false) => errors.push(peer.required("must specify a peer")),
         (true, true) => {
-            faults.push(peer.forbidden("may not specify both ipBlock and another peer"));
+            errors.push(peer.forbidden("may not specify both ipBlock and another peer"));
         }
         _ => {}
     }
 }
 
-fn validate_block(block: &Field<'_>, kept: &Kept<'_>, faults: &mut Faults) {
+fn validate_block(block: &Field<'_>, kept: &Kept<'_>, errors: &mut ErrorList) {
     let cidr = block.member("cidr");
     if cidr.text().is_empty() {
-        faults.push(cidr.required(""));
+        errors.push(cidr.required(""));
         return;
     }
-    let Some(range) = validate_legacy_range(&cidr, &kept.ranges, faults) else {
+    let Some(range) = validate_legacy_range(&cidr, &kept.ranges, errors) else {
         return;
     };
     for exception in block.member("except").items() {
-        let excepted = validate_legacy_range(&exception, &kept.ranges, faults);
+        let excepted = validate_legacy_range(&exception, &kept.ranges, errors);
         if excepted.is_some_and(|excepted| !is_strict_part(excepted, range)) {
-            faults.push(exception.invalid("must be a strict subset of `cidr`"));
+            errors.push(exception.invalid("must be a strict subset of `cidr`"));
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::scheduling::validate_tolerations;
 use super::visit_containers;
 use super::volumes::files::validate_descending_path;
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 use api::go_json::{Expected, document_error};
 
 /// A pod that mirrors one of a node's files.
@@ -17,48 +17,48 @@ const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// The faults of annotations, beside their spec.
-pub fn validate_pod_annotations(given: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of annotations, beside their spec.
+pub fn validate_pod_annotations(given: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if given.is_empty() {
         return;
     }
     let mirror = given.key(MIRROR);
     if mirror.is_set() && spec.member("nodeName").text().is_empty() {
-        faults.push(mirror.invalid("must set spec.nodeName if mirror pod annotation is set"));
+        errors.push(mirror.invalid("must set spec.nodeName if mirror pod annotation is set"));
     }
-    validate_annotated_tolerations(given, faults);
+    validate_annotated_tolerations(given, errors);
     let cost = given.key(DELETION_COST);
     if cost.is_set() && !is_deletion_cost(cost.text()) {
-        faults.push(cost.invalid("must be a 32bit integer"));
+        errors.push(cost.invalid("must be a 32bit integer"));
     }
     let profile = given.member(SECCOMP_POD);
     if profile.is_set() {
-        validate_seccomp_profile(&profile, faults);
+        validate_seccomp_profile(&profile, errors);
     }
     for (key, _) in given.entries() {
         if key.starts_with(SECCOMP_CONTAINER) {
-            validate_seccomp_profile(&given.member(key), faults);
+            validate_seccomp_profile(&given.member(key), errors);
         }
     }
     for (key, profile) in given.entries() {
         if let Some(container) = key.strip_prefix(APPARMOR) {
-            validate_apparmor_profile(container, &profile, spec, faults);
+            validate_apparmor_profile(container, &profile, spec, errors);
         }
     }
 }
 
-fn validate_annotated_tolerations(given: &Field<'_>, faults: &mut Faults) {
+fn validate_annotated_tolerations(given: &Field<'_>, errors: &mut ErrorList) {
     let text = given.key(TOLERATIONS).text();
     if text.is_empty() {
         return;
     }
     if let Some(wrong) = document_error(text.as_bytes(), Expected::List, "[]core.Toleration") {
-        faults.push(given.invalid_value(TOLERATIONS, wrong));
+        errors.push(given.invalid_value(TOLERATIONS, wrong));
         return;
     }
     if let Ok(tolerations) = serde_json::from_str::<Value>(text) {
         let place = given.member(TOLERATIONS);
-        validate_tolerations(&place.with_value(&tolerations), faults);
+        validate_tolerations(&place.with_value(&tolerations), errors);
     }
 }
 
@@ -73,13 +73,13 @@ fn is_deletion_cost(text: &str) -> bool {
     is_plain && text.parse::<i32>().is_ok()
 }
 
-fn validate_seccomp_profile(profile: &Field<'_>, faults: &mut Faults) {
+fn validate_seccomp_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     let text = profile.text();
     if let Some(path) = text.strip_prefix("localhost/") {
         let path = json!(path);
-        validate_descending_path(&profile.with_value(&path), faults);
+        validate_descending_path(&profile.with_value(&path), errors);
     } else if !matches!(text, "runtime/default" | "docker/default" | "unconfined") {
-        faults.push(profile.invalid("must be a valid seccomp profile"));
+        errors.push(profile.invalid("must be a valid seccomp profile"));
     }
 }
 
@@ -87,14 +87,14 @@ fn validate_apparmor_profile(
     container: &str,
     profile: &Field<'_>,
     spec: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let mut is_found = false;
     visit_containers(spec, &mut |found| {
         is_found |= found.member("name").text() == container;
     });
     if !is_found {
-        faults.push(profile.invalid_value(container, "container not found"));
+        errors.push(profile.invalid_value(container, "container not found"));
     }
     let text = profile.text();
     if !matches!(text, "" | "runtime/default" | "unconfined") && !text.starts_with("localhost/") {
@@ -102,28 +102,28 @@ fn validate_apparmor_profile(
             "invalid AppArmor profile name: {}",
             api::field_error::go_quote(text)
         );
-        faults.push(profile.invalid(detail));
+        errors.push(profile.invalid(detail));
     }
 }
 
 /// Profiles of system calls that are given as annotations and as fields must be the same.
-pub fn validate_seccomp_match(given: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+pub fn validate_seccomp_match(given: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if given.is_empty() {
         return;
     }
     let context = spec.member("securityContext");
     let profile = context.member("seccompProfile");
-    check_match(&given.member(SECCOMP_POD), &profile, &SECCOMP, faults);
+    check_match(&given.member(SECCOMP_POD), &profile, &SECCOMP, errors);
     visit_containers(spec, &mut |container| {
         let context = container.member("securityContext");
         let profile = context.member("seccompProfile");
         let key = format!("{SECCOMP_CONTAINER}{}", container.member("name").text());
-        check_match(&given.member(&key), &profile, &SECCOMP, faults);
+        check_match(&given.member(&key), &profile, &SECCOMP, errors);
     });
 }
 
 /// Profiles of AppArmor that are given as annotations and as fields must be the same.
-pub fn validate_apparmor_match(given: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+pub fn validate_apparmor_match(given: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if given.is_empty() || spec.member("os").member("name").text() == "windows" {
         return;
     }
@@ -137,7 +137,7 @@ pub fn validate_apparmor_match(given: &Field<'_>, spec: &Field<'_>, faults: &mut
             _ => own,
         };
         let key = format!("{APPARMOR}{}", container.member("name").text());
-        check_match(&given.member(&key), &shown, &APP_ARMOR, faults);
+        check_match(&given.member(&key), &shown, &APP_ARMOR, errors);
     });
 }
 
@@ -164,7 +164,7 @@ fn check_match(
     annotation: &Field<'_>,
     profile: &Field<'_>,
     comparison: &Comparison,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if !annotation.is_set() || !profile.is_set() {
         return;
@@ -178,7 +178,7 @@ fn check_match(
             Some(path) => {
                 let field = profile.member("localhostProfile");
                 if field.value().and_then(Value::as_str) != Some(path) {
-                    faults.push(field.forbidden(comparison.profiles));
+                    errors.push(field.forbidden(comparison.profiles));
                 }
                 true
             }
@@ -187,22 +187,22 @@ fn check_match(
         _ => true,
     };
     if !is_same {
-        faults.push(of.forbidden(comparison.types));
+        errors.push(of.forbidden(comparison.types));
     }
 }
 
-/// The faults of changed annotations: some can't change.
-pub fn validate_annotation_changes(given: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of changed annotations: some can't change.
+pub fn validate_annotation_changes(given: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     for (key, old) in before.entries() {
         let field = given.key(key);
         if field.value() == old.value() {
             continue;
         }
         if key.starts_with(APPARMOR) {
-            faults.push(field.forbidden("may not remove or update AppArmor annotations"));
+            errors.push(field.forbidden("may not remove or update AppArmor annotations"));
         }
         if key == MIRROR {
-            faults.push(field.forbidden("may not remove or update mirror pod annotation"));
+            errors.push(field.forbidden("may not remove or update mirror pod annotation"));
         }
     }
     for (key, field) in given.entries() {
@@ -210,10 +210,10 @@ pub fn validate_annotation_changes(given: &Field<'_>, before: &Field<'_>, faults
             continue;
         }
         if key.starts_with(APPARMOR) {
-            faults.push(field.forbidden("may not add AppArmor annotations"));
+            errors.push(field.forbidden("may not add AppArmor annotations"));
         }
         if key == MIRROR {
-            faults.push(field.forbidden("may not add mirror pod annotation"));
+            errors.push(field.forbidden("may not add mirror pod annotation"));
         }
     }
 }

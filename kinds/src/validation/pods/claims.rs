@@ -5,37 +5,37 @@ use std::collections::HashSet;
 use api::field::Field;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
-use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::internal::invalid_struct;
+use api::error_list::ErrorList;
 
-/// The faults of claims.
-pub fn validate_resource_claims(claims: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of claims.
+pub fn validate_resource_claims(claims: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for claim in claims.items() {
         let name = claim.member("name");
-        if require_text(&name, faults) {
+        if require_text(&name, errors) {
             if seen.insert(name.text().to_owned()) {
-                validate_dns_label(&name, faults);
+                validate_dns_label(&name, errors);
             } else {
-                faults.push(name.duplicate());
+                errors.push(name.duplicate());
             }
         }
-        validate_source(&claim, faults);
+        validate_source(&claim, errors);
     }
 }
 
-fn validate_source(claim: &Field<'_>, faults: &mut Faults) {
+fn validate_source(claim: &Field<'_>, errors: &mut ErrorList) {
     const TYPE: &str = "core.v1.PodResourceClaim";
     let name = claim.member("resourceClaimName");
     let template = claim.member("resourceClaimTemplateName");
     match (name.is_set(), template.is_set()) {
-        (true, true) => faults.push(invalid_struct(
+        (true, true) => errors.push(invalid_struct(
             claim,
             TYPE,
             "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
         )),
-        (false, false) => faults.push(invalid_struct(
+        (false, false) => errors.push(invalid_struct(
             claim,
             TYPE,
             "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
@@ -44,7 +44,7 @@ fn validate_source(claim: &Field<'_>, faults: &mut Faults) {
     }
     for name in [name, template] {
         if name.is_set() {
-            validate_dns_subdomain(&name, faults);
+            validate_dns_subdomain(&name, errors);
         }
     }
 }

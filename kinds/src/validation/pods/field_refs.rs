@@ -4,8 +4,8 @@ use api::field::Field;
 use api::names::qualified_name;
 use api::quantity::Quantity;
 
-use crate::validation::Faults;
 use crate::validation::formats::require_text;
+use api::error_list::ErrorList;
 
 /// All fields that references of `v1` can name.
 const FIELDS: [&str; 15] = [
@@ -43,15 +43,15 @@ const BYTE_DIVISORS: [&str; 13] = [
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 
-/// The faults of a reference to a field, which must be one of these.
+/// Adds the errors of a reference to a field, which must be one of these.
 pub fn validate_object_field_selector(
     selector: &Field<'_>,
     supported: &[&str],
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let version = selector.member("apiVersion");
     let path = selector.member("fieldPath");
-    if !require_text(&version, faults) || !require_text(&path, faults) {
+    if !require_text(&version, errors) || !require_text(&path, errors) {
         return;
     }
     let text = path.text();
@@ -66,7 +66,7 @@ pub fn validate_object_field_selector(
         None => format!("field label not supported: {text}"),
     };
     if !problem.is_empty() {
-        faults.push(path.invalid(format!("error converting fieldPath: {problem}")));
+        errors.push(path.invalid(format!("error converting fieldPath: {problem}")));
         return;
     }
     match subscripted {
@@ -76,11 +76,11 @@ pub fn validate_object_field_selector(
                 _ => subscript.to_owned(),
             };
             for wrong in qualified_name(&subscript) {
-                faults.push(selector.invalid_value(subscript.as_str(), wrong));
+                errors.push(selector.invalid_value(subscript.as_str(), wrong));
             }
         }
         None if text == "spec.host" && supported.contains(&"spec.nodeName") => {}
-        None if !supported.contains(&text) => faults.push(path.not_supported(supported)),
+        None if !supported.contains(&text) => errors.push(path.not_supported(supported)),
         None => {}
     }
 }
@@ -91,11 +91,11 @@ fn split_subscript(path: &str) -> Option<(&str, &str)> {
     (!of.is_empty()).then_some((of, subscript))
 }
 
-/// The faults of a reference to a resource. In volumes it names its container.
+/// Adds the errors of a reference to a resource. In volumes it names its container.
 pub fn validate_resource_field_selector(
     selector: &Field<'_>,
     is_in_volume: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let container = selector.member("containerName");
     let resource = selector.member("resource");
@@ -103,9 +103,9 @@ pub fn validate_resource_field_selector(
     let is_huge_pages =
         name.starts_with("limits.hugepages-") || name.starts_with("requests.hugepages-");
     if is_in_volume && container.text().is_empty() {
-        faults.push(container.required(""));
-    } else if require_text(&resource, faults) && !is_huge_pages && !RESOURCES.contains(&name) {
-        faults.push(resource.not_supported(&RESOURCES));
+        errors.push(container.required(""));
+    } else if require_text(&resource, errors) && !is_huge_pages && !RESOURCES.contains(&name) {
+        errors.push(resource.not_supported(&RESOURCES));
     }
     let divisor = selector.member("divisor");
     let Ok(quantity) = divisor.text().parse::<Quantity>() else {
@@ -128,6 +128,6 @@ pub fn validate_resource_field_selector(
         };
         let detail =
             format!("only divisor's values {joined} are supported with the {kind} resource");
-        faults.push(divisor.invalid_value(name, detail));
+        errors.push(divisor.invalid_value(name, detail));
     }
 }

@@ -22,8 +22,8 @@ use api::field::Field;
 use api::names::dns_subdomain;
 use api::object::Object;
 
-use super::Faults;
 use super::selectors::validate_labels;
+use api::error_list::ErrorList;
 use containers::Volumes;
 use fields::validate_annotations;
 
@@ -53,68 +53,66 @@ impl<'p> PodKind<'p> {
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 
-/// The faults of a new pod.
-pub fn validate_pod(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a new pod.
+pub fn validate_pod(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_metadata_and_spec(object, &mut faults);
+    validate_metadata_and_spec(object, errors);
     let ephemeral = spec.member("ephemeralContainers");
     if !ephemeral.is_empty() {
-        faults.push(ephemeral.forbidden("cannot be set on create"));
+        errors.push(ephemeral.forbidden("cannot be set on create"));
     }
     let node = spec.member("nodeName");
     if !node.text().is_empty() && !spec.member("schedulingGates").is_empty() {
-        faults.push(node.forbidden("cannot be set until all schedulingGates have been cleared"));
+        errors.push(node.forbidden("cannot be set until all schedulingGates have been cleared"));
     }
     let metadata = Field::of(object, "metadata");
     let given = metadata.member("annotations");
-    annotations::validate_seccomp_match(&given, &spec, &mut faults);
-    annotations::validate_apparmor_match(&given, &spec, &mut faults);
-    faults
+    annotations::validate_seccomp_match(&given, &spec, errors);
+    annotations::validate_apparmor_match(&given, &spec, errors);
 }
 
 /// The rules of new and of changed pods.
-fn validate_metadata_and_spec(object: &Object, faults: &mut Faults) {
+fn validate_metadata_and_spec(object: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let spec = Field::of(object, "spec");
-    annotations::validate_pod_annotations(&metadata.member("annotations"), &spec, faults);
-    validate_pod_spec(&spec, PodKind::Pod(object.name()), faults);
+    annotations::validate_pod_annotations(&metadata.member("annotations"), &spec, errors);
+    validate_pod_spec(&spec, PodKind::Pod(object.name()), errors);
     if spec.member("serviceAccountName").text().is_empty() {
-        validate_no_tokens(&spec, faults);
+        validate_no_tokens(&spec, errors);
     }
     for list in ["containers", "initContainers"] {
         for container in spec.member(list).items() {
-            containers::validate_image_padding(&container, faults);
+            containers::validate_image_padding(&container, errors);
         }
     }
 }
 
 /// Without an account there are no tokens of it.
-fn validate_no_tokens(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_no_tokens(spec: &Field<'_>, errors: &mut ErrorList) {
     for volume in spec.member("volumes").items() {
         let projected = volume.member("projected");
         for source in projected.member("sources").items() {
             let token = source.member("serviceAccountToken");
             if token.is_set() {
                 let detail = "must not be specified when serviceAccountName is not set";
-                faults.push(token.forbidden(detail));
+                errors.push(token.forbidden(detail));
             }
         }
     }
 }
 
-/// The faults of a template's labels and annotations.
-pub fn validate_template_metadata(template: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a template's labels and annotations.
+pub fn validate_template_metadata(template: &Field<'_>, errors: &mut ErrorList) {
     let metadata = template.member("metadata");
     // The members of metadata are reported as those of the template.
     let labels = metadata.member("labels");
     if let Some(value) = labels.value() {
-        validate_labels(&template.member("labels").with_value(value), faults);
+        validate_labels(&template.member("labels").with_value(value), errors);
     }
     let annotations = metadata.member("annotations");
     let given = of_template(template, &annotations);
-    validate_annotations(&given, faults);
-    annotations::validate_pod_annotations(&given, &template.member("spec"), faults);
+    validate_annotations(&given, errors);
+    annotations::validate_pod_annotations(&given, &template.member("spec"), errors);
 }
 
 /// The annotations in a template's metadata, reported as a member of the template.
@@ -126,96 +124,96 @@ fn of_template<'t>(template: &'t Field<'_>, annotations: &'t Field<'_>) -> Field
     }
 }
 
-/// The faults of a template: labels, annotations and spec.
-pub fn validate_pod_template_spec(template: &Field<'_>, faults: &mut Faults) {
-    validate_template_metadata(template, faults);
+/// Adds the errors of a template: labels, annotations and spec.
+pub fn validate_pod_template_spec(template: &Field<'_>, errors: &mut ErrorList) {
+    validate_template_metadata(template, errors);
     let spec = template.member("spec");
     let metadata = template.member("metadata");
     let annotations = metadata.member("annotations");
     let given = of_template(template, &annotations);
-    validate_pod_spec(&spec, PodKind::Template, faults);
-    annotations::validate_seccomp_match(&given, &spec, faults);
-    annotations::validate_apparmor_match(&given, &spec, faults);
+    validate_pod_spec(&spec, PodKind::Template, errors);
+    annotations::validate_seccomp_match(&given, &spec, errors);
+    annotations::validate_apparmor_match(&given, &spec, errors);
     let ephemeral = spec.member("ephemeralContainers");
     if !ephemeral.is_empty() {
-        faults.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
+        errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
     }
 }
 
-/// The faults of a pod's spec.
-pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) {
+/// Adds the errors of a pod's spec.
+pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, errors: &mut ErrorList) {
     let grace = spec.member("terminationGracePeriodSeconds");
     if !grace.is_set() {
-        faults.push(grace.required(""));
+        errors.push(grace.required(""));
     }
     let volumes = spec.member("volumes");
-    let volumes = volumes::validate_volumes(&volumes, pod, faults);
-    claims::validate_resource_claims(&spec.member("resourceClaims"), faults);
-    validate_all_containers(spec, &volumes, faults);
-    containers::resources::validate_pod_resources(spec, faults);
-    validate_host_ports(spec, pod, faults);
-    require_one_of(&spec.member("restartPolicy"), &RESTART_POLICIES, faults);
-    names::validate_dns_policy(&spec.member("dnsPolicy"), faults);
-    validate_labels(&spec.member("nodeSelector"), faults);
-    security::validate_pod_security_context(spec, faults);
-    scheduling::validate_affinity(&spec.member("affinity"), faults);
-    names::validate_dns_config(spec, faults);
+    let volumes = volumes::validate_volumes(&volumes, pod, errors);
+    claims::validate_resource_claims(&spec.member("resourceClaims"), errors);
+    validate_all_containers(spec, &volumes, errors);
+    containers::resources::validate_pod_resources(spec, errors);
+    validate_host_ports(spec, pod, errors);
+    require_one_of(&spec.member("restartPolicy"), &RESTART_POLICIES, errors);
+    names::validate_dns_policy(&spec.member("dnsPolicy"), errors);
+    validate_labels(&spec.member("nodeSelector"), errors);
+    security::validate_pod_security_context(spec, errors);
+    scheduling::validate_affinity(&spec.member("affinity"), errors);
+    names::validate_dns_config(spec, errors);
     for gate in spec.member("readinessGates").items() {
         let of = gate.member("conditionType");
-        report(&of, api::names::qualified_name(of.text()), faults);
+        report(&of, api::names::qualified_name(of.text()), errors);
     }
-    scheduling::validate_scheduling_gates(&spec.member("schedulingGates"), faults);
+    scheduling::validate_scheduling_gates(&spec.member("schedulingGates"), errors);
     let constraints = spec.member("topologySpreadConstraints");
-    scheduling::validate_topology_spread_constraints(&constraints, faults);
-    os::validate_host_process(spec, faults);
-    os::validate_host_users(spec, faults);
-    names::validate_names(spec, faults);
-    validate_deadline(&spec.member("activeDeadlineSeconds"), 1, faults);
-    names::validate_host_names(spec, faults);
-    scheduling::validate_tolerations(&spec.member("tolerations"), faults);
-    names::validate_host_aliases(&spec.member("hostAliases"), faults);
-    validate_classes(spec, faults);
+    scheduling::validate_topology_spread_constraints(&constraints, errors);
+    os::validate_host_process(spec, errors);
+    os::validate_host_users(spec, errors);
+    names::validate_names(spec, errors);
+    validate_deadline(&spec.member("activeDeadlineSeconds"), 1, errors);
+    names::validate_host_names(spec, errors);
+    scheduling::validate_tolerations(&spec.member("tolerations"), errors);
+    names::validate_host_aliases(&spec.member("hostAliases"), errors);
+    validate_classes(spec, errors);
     let overhead = spec.member("overhead");
-    containers::resources::validate_overhead(&overhead, &overhead, faults);
-    os::validate_os(spec, faults);
-    containers::env::validate_file_key_volumes(spec, &volumes, faults);
+    containers::resources::validate_overhead(&overhead, &overhead, errors);
+    os::validate_os(spec, errors);
+    containers::env::validate_file_key_volumes(spec, &volumes, errors);
 }
 
-fn validate_all_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
-    containers::validate_containers(spec, volumes, faults);
-    containers::validate_init_containers(spec, volumes, faults);
-    containers::validate_ephemeral_containers(spec, volumes, faults);
+fn validate_all_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
+    containers::validate_containers(spec, volumes, errors);
+    containers::validate_init_containers(spec, volumes, errors);
+    containers::validate_ephemeral_containers(spec, volumes, errors);
 }
 
 /// Priority, runtime and preemption.
-fn validate_classes(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_classes(spec: &Field<'_>, errors: &mut ErrorList) {
     let priority = spec.member("priorityClassName");
     if !priority.text().is_empty() {
-        report(&priority, dns_subdomain(priority.text()), faults);
+        report(&priority, dns_subdomain(priority.text()), errors);
     }
     let runtime = spec.member("runtimeClassName");
     if runtime.is_set() {
-        report(&runtime, dns_subdomain(runtime.text()), faults);
+        report(&runtime, dns_subdomain(runtime.text()), errors);
     }
     let preemption = spec.member("preemptionPolicy");
     if preemption.is_set() {
-        require_one_of(&preemption, &["PreemptLowerPriority", "Never"], faults);
+        require_one_of(&preemption, &["PreemptLowerPriority", "Never"], errors);
     }
 }
 
 /// The seconds that a pod may run, if they are limited.
-fn validate_deadline(deadline: &Field<'_>, least: i64, faults: &mut Faults) -> bool {
+fn validate_deadline(deadline: &Field<'_>, least: i64, errors: &mut ErrorList) -> bool {
     let most = i64::from(i32::MAX);
     let is_wrong = deadline.int().is_some_and(|n| n < least || n > most);
     if is_wrong {
         let detail = format!("must be between {least} and {most}, inclusive");
-        faults.push(deadline.invalid(detail));
+        errors.push(deadline.invalid(detail));
     }
     !is_wrong
 }
 
 /// In the network of the host, a port of a container is the same port of the host.
-fn validate_host_ports(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) {
+fn validate_host_ports(spec: &Field<'_>, pod: PodKind<'_>, errors: &mut ErrorList) {
     if !spec.member("hostNetwork").is_true() {
         return;
     }
@@ -226,7 +224,7 @@ fn validate_host_ports(spec: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) 
             let of_container = port.member("containerPort").int().unwrap_or_default();
             if (pod.is_pod() || number != 0) && number != of_container {
                 let detail = "must match `containerPort` when `hostNetwork` is true";
-                faults.push(of_host.invalid_value(number, detail));
+                errors.push(of_host.invalid_value(number, detail));
             }
         }
     }
@@ -252,10 +250,8 @@ mod tests {
         defaults::pods::pod_template_spec(template.expect("a template"));
     }
 
-    fn validate_template(object: &Object) -> Faults {
-        let mut faults = Faults::new();
-        validate_pod_template_spec(&Field::of(object, "template"), &mut faults);
-        faults
+    fn validate_template(object: &Object, errors: &mut ErrorList) {
+        validate_pod_template_spec(&Field::of(object, "template"), errors);
     }
 
     #[test]

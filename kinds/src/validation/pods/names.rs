@@ -6,9 +6,9 @@ use api::field::Field;
 use api::names::dns_subdomain;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
-use crate::validation::Faults;
 use crate::validation::addresses::validate_legacy_address;
 use crate::validation::formats::subdomain_with_underscores;
+use api::error_list::ErrorList;
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
@@ -19,49 +19,49 @@ const MAX_SEARCH_BYTES: usize = 2048;
 
 const MAX_HOSTNAME: usize = 64;
 
-/// The faults of the policy for name servers.
-pub fn validate_dns_policy(policy: &Field<'_>, faults: &mut Faults) {
-    require_one_of(policy, &DNS_POLICIES, faults);
+/// Adds the errors of the policy for name servers.
+pub fn validate_dns_policy(policy: &Field<'_>, errors: &mut ErrorList) {
+    require_one_of(policy, &DNS_POLICIES, errors);
 }
 
-/// The faults of the configuration of name servers.
-pub fn validate_dns_config(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the configuration of name servers.
+pub fn validate_dns_config(spec: &Field<'_>, errors: &mut ErrorList) {
     let config = spec.member("dnsConfig");
     let servers = config.member("nameservers");
     if spec.member("dnsPolicy").text() == "None" {
         if !config.is_set() {
             let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
-            return faults.push(config.required(detail));
+            return errors.push(config.required(detail));
         }
         if servers.is_empty() {
             let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            return faults.push(servers.required(detail));
+            return errors.push(servers.required(detail));
         }
     }
     if servers.len() > MAX_NAMESERVERS {
         let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
-        faults.push(servers.invalid(detail));
+        errors.push(servers.invalid(detail));
     }
     for server in servers.items() {
-        validate_legacy_address(&server, &[], faults);
+        validate_legacy_address(&server, &[], errors);
     }
-    validate_searches(&config.member("searches"), faults);
+    validate_searches(&config.member("searches"), errors);
     for option in config.member("options").items() {
         if option.member("name").text().is_empty() {
-            faults.push(option.required("must not be empty"));
+            errors.push(option.required("must not be empty"));
         }
     }
 }
 
-fn validate_searches(searches: &Field<'_>, faults: &mut Faults) {
+fn validate_searches(searches: &Field<'_>, errors: &mut ErrorList) {
     if searches.len() > MAX_SEARCHES {
         let detail = format!("must not have more than {MAX_SEARCHES} search paths");
-        faults.push(searches.invalid(detail));
+        errors.push(searches.invalid(detail));
     }
     let texts = searches.list().iter().filter_map(|search| search.as_str());
     let bytes: usize = texts.map(|search| search.len() + 1).sum();
     if bytes > MAX_SEARCH_BYTES + 1 {
-        faults.push(searches.invalid(format!(
+        errors.push(searches.invalid(format!(
             "must not have more than {MAX_SEARCH_BYTES} characters (including spaces) in the \
              search list"
         )));
@@ -71,51 +71,51 @@ fn validate_searches(searches: &Field<'_>, faults: &mut Faults) {
         if text != "." {
             let text = text.strip_suffix('.').unwrap_or(text);
             for detail in subdomain_with_underscores(text) {
-                faults.push(search.invalid_value(text, detail));
+                errors.push(search.invalid_value(text, detail));
             }
         }
     }
 }
 
-/// The faults of entries for the file of hosts.
-pub fn validate_host_aliases(aliases: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of entries for the file of hosts.
+pub fn validate_host_aliases(aliases: &Field<'_>, errors: &mut ErrorList) {
     for alias in aliases.items() {
-        validate_legacy_address(&alias.member("ip"), &[], faults);
+        validate_legacy_address(&alias.member("ip"), &[], errors);
         for host in alias.member("hostnames").items() {
-            validate_dns_subdomain(&host, faults);
+            validate_dns_subdomain(&host, errors);
         }
     }
 }
 
-/// The faults of another host name, and of the names of the account and the node.
-pub fn validate_names(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of another host name, and of the names of the account and the node.
+pub fn validate_names(spec: &Field<'_>, errors: &mut ErrorList) {
     let name = spec.member("hostnameOverride");
     if name.is_set() {
         if spec.member("setHostnameAsFQDN").is_true() {
-            faults.push(name.forbidden("may not be specified when setHostnameAsFQDN is true"));
+            errors.push(name.forbidden("may not be specified when setHostnameAsFQDN is true"));
         }
         if spec.member("hostNetwork").is_true() {
-            faults.push(name.forbidden("may not be specified when hostNetwork is true"));
+            errors.push(name.forbidden("may not be specified when hostNetwork is true"));
         }
         if name.text().len() > MAX_HOSTNAME {
-            faults.push(name.too_long(MAX_HOSTNAME));
+            errors.push(name.too_long(MAX_HOSTNAME));
         }
-        validate_dns_subdomain(&name, faults);
+        validate_dns_subdomain(&name, errors);
     }
     for member in ["serviceAccountName", "nodeName"] {
         let name = spec.member(member);
         if !name.text().is_empty() {
-            report(&name, dns_subdomain(name.text()), faults);
+            report(&name, dns_subdomain(name.text()), errors);
         }
     }
 }
 
-/// The faults of the names of the host and its domain.
-pub fn validate_host_names(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the names of the host and its domain.
+pub fn validate_host_names(spec: &Field<'_>, errors: &mut ErrorList) {
     for member in ["hostname", "subdomain"] {
         let name = spec.member(member);
         if !name.text().is_empty() {
-            validate_dns_label(&name, faults);
+            validate_dns_label(&name, errors);
         }
     }
 }

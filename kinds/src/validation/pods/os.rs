@@ -3,8 +3,8 @@
 use api::field::Field;
 
 use super::visit_containers;
-use crate::validation::Faults;
 use crate::validation::formats::require_text;
+use api::error_list::ErrorList;
 
 const WINDOWS: &str = "cannot be set for a windows pod";
 
@@ -41,31 +41,31 @@ const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// The faults of what a pod's operating system lacks.
-pub fn validate_os(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of what a pod's operating system lacks.
+pub fn validate_os(spec: &Field<'_>, errors: &mut ErrorList) {
     let os = spec.member("os");
     if !os.is_set() {
         return;
     }
     let name = os.member("name");
-    if !require_text(&name, faults) {
+    if !require_text(&name, errors) {
         return;
     }
     match name.text() {
-        "linux" => validate_linux(spec, faults),
-        "windows" => validate_windows(spec, faults),
+        "linux" => validate_linux(spec, errors),
+        "windows" => validate_windows(spec, errors),
         other => {
             let shown = serde_json::Value::from(other);
-            faults.push(os.with_value(&shown).not_supported(&["linux", "windows"]));
+            errors.push(os.with_value(&shown).not_supported(&["linux", "windows"]));
         }
     }
 }
 
-fn validate_linux(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_linux(spec: &Field<'_>, errors: &mut ErrorList) {
     let mut check = |context: &Field<'_>| {
         let options = context.member("windowsOptions");
         if options.is_set() {
-            faults.push(options.forbidden("windows options cannot be set for a linux pod"));
+            errors.push(options.forbidden("windows options cannot be set for a linux pod"));
         }
     };
     check(&spec.member("securityContext"));
@@ -74,13 +74,13 @@ fn validate_linux(spec: &Field<'_>, faults: &mut Faults) {
     });
 }
 
-fn validate_windows(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_windows(spec: &Field<'_>, errors: &mut ErrorList) {
     let context = spec.member("securityContext");
     for (of, name) in NOT_IN_WINDOWS {
         let parent = if of.is_empty() { spec } else { &context };
         let field = parent.member(name);
         if field.is_set() {
-            faults.push(field.forbidden(WINDOWS));
+            errors.push(field.forbidden(WINDOWS));
         }
     }
     visit_containers(spec, &mut |container| {
@@ -88,14 +88,14 @@ fn validate_windows(spec: &Field<'_>, faults: &mut Faults) {
         for name in NOT_IN_WINDOWS_CONTAINERS {
             let field = context.member(name);
             if field.is_set() {
-                faults.push(field.forbidden(WINDOWS));
+                errors.push(field.forbidden(WINDOWS));
             }
         }
     });
 }
 
 /// A pod of Windows has processes of the host in all of its containers or in none.
-pub fn validate_host_process(spec: &Field<'_>, faults: &mut Faults) {
+pub fn validate_host_process(spec: &Field<'_>, errors: &mut ErrorList) {
     let host_process = |of: &Field<'_>| {
         let context = of.member("securityContext");
         let options = context.member("windowsOptions");
@@ -116,14 +116,14 @@ pub fn validate_host_process(spec: &Field<'_>, faults: &mut Faults) {
             let options = context.member("windowsOptions");
             let detail =
                 format!("pod hostProcess value must be identical if both are specified, was {pod}");
-            faults.push(options.member("hostProcess").invalid(detail));
+            errors.push(options.member("hostProcess").invalid(detail));
         }
     });
     if with == 0 {
         return;
     }
     if with != all {
-        faults.push(spec.invalid_value(
+        errors.push(spec.invalid_value(
             "",
             "If pod contains any hostProcess containers then all containers must be HostProcess \
              containers",
@@ -132,12 +132,12 @@ pub fn validate_host_process(spec: &Field<'_>, faults: &mut Faults) {
     let network = spec.member("hostNetwork");
     if !network.is_true() {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
-        faults.push(network.invalid_value(false, detail));
+        errors.push(network.invalid_value(false, detail));
     }
 }
 
 /// A pod with users of its own shares nothing else with the host.
-pub fn validate_host_users(spec: &Field<'_>, faults: &mut Faults) {
+pub fn validate_host_users(spec: &Field<'_>, errors: &mut ErrorList) {
     const DETAIL: &str = "when `hostUsers` is false";
     if spec.member("hostUsers").bool() != Some(false) {
         return;
@@ -148,13 +148,13 @@ pub fn validate_host_users(spec: &Field<'_>, faults: &mut Faults) {
         ("hostIPC", "HostIPC"),
     ] {
         if spec.member(name).is_true() {
-            faults.push(spec.member(shown).forbidden(DETAIL));
+            errors.push(spec.member(shown).forbidden(DETAIL));
         }
     }
     visit_containers(spec, &mut |container| {
         let devices = container.member("volumeDevices");
         if !devices.is_empty() {
-            faults.push(devices.forbidden(DETAIL));
+            errors.push(devices.forbidden(DETAIL));
         }
     });
 }

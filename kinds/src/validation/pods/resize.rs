@@ -8,25 +8,27 @@ use serde_json::{Map, Value};
 use super::quality::quality_of_service;
 use super::update::is_mirror;
 use super::validate_metadata_and_spec;
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 const ONLY: &str = "only cpu and memory resources are mutable";
 
-/// The faults of a change of a pod's resources.
-pub fn validate_pod_resize(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_metadata_and_spec(object, &mut faults);
+/// Adds the errors of a change of a pod's resources.
+pub fn validate_pod_resize(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     if is_mirror(stored) {
-        return vec![FieldError::forbidden("[]", "static pods cannot be resized")];
+        errors.push(FieldError::forbidden("[]", "static pods cannot be resized"));
+        return;
     }
     if before.member("os").member("name").text() == "windows" {
-        return vec![FieldError::forbidden(
+        errors.push(FieldError::forbidden(
             "[]",
             "windows pods cannot be resized",
-        )];
+        ));
+        return;
     }
+    let reported = errors.reported();
+    validate_metadata_and_spec(object, errors);
     let status = Field::of(object, "status");
     let old_status = Field::of(stored, "status");
     let old_class = match old_status.member("qosClass").text() {
@@ -36,33 +38,27 @@ pub fn validate_pod_resize(object: &Object, stored: &Object) -> Faults {
     if old_class != quality_of_service(object) {
         let class = status.member("qosClass").text();
         let detail = "Pod QOS Class may not change as a result of resizing";
-        faults.push(spec.invalid_value(class, detail));
+        errors.push(spec.invalid_value(class, detail));
     }
     if !is_supported(&old_status) {
-        faults.push(spec.forbidden("Pod running on node without support for resize"));
+        errors.push(spec.forbidden("Pod running on node without support for resize"));
     }
     let mut masked = spec.value().cloned().unwrap_or_default();
-    validate_pod_level(&spec, &before, &mut masked, &mut faults);
-    if !validate_order(&spec, &before, &mut faults) {
-        return faults;
+    validate_pod_level(&spec, &before, &mut masked, errors);
+    if !validate_order(&spec, &before, errors) {
+        return;
     }
     for list in ["initContainers", "containers"] {
         let (containers, old) = (spec.member(list), before.member(list));
         for (container, old) in containers.items().zip(old.items()) {
             let resources = container.member("resources");
-            validate_none_removed(
-                &resources,
-                &old.member("resources"),
-                "resource",
-                &mut faults,
-            );
+            validate_none_removed(&resources, &old.member("resources"), "resource", errors);
         }
     }
-    mask_containers(&spec, &before, &mut masked, &mut faults);
-    if faults.is_empty() && Some(&masked) != before.value() {
-        faults.push(spec.forbidden(ONLY));
+    mask_containers(&spec, &before, &mut masked, errors);
+    if errors.reported() == reported && Some(&masked) != before.value() {
+        errors.push(spec.forbidden(ONLY));
     }
-    faults
 }
 
 /// Whether the node of a pod tells the resources of its containers, as far as is known.
@@ -85,7 +81,7 @@ fn validate_pod_level(
     spec: &Field<'_>,
     before: &Field<'_>,
     masked: &mut Value,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if !has_resources(spec) && !has_resources(before) {
         return;
@@ -93,10 +89,10 @@ fn validate_pod_level(
     let resources = spec.member("resources");
     let old = before.member("resources");
     if old.is_set() && !resources.is_set() {
-        return faults.push(resources.forbidden("pod-level resources cannot be removed"));
+        return errors.push(resources.forbidden("pod-level resources cannot be removed"));
     }
     if old.is_set() {
-        validate_none_removed(&resources, &old, "pod-level resource", faults);
+        validate_none_removed(&resources, &old, "pod-level resource", errors);
     }
     let Some(masked) = masked.as_object_mut() else {
         return;
@@ -108,28 +104,28 @@ fn validate_pod_level(
         }
     }
     if masked.get("resources") != old.value() {
-        faults.push(spec.forbidden("only cpu and memory resources are mutable at pod-level"));
+        errors.push(spec.forbidden("only cpu and memory resources are mutable at pod-level"));
     }
 }
 
 /// What was requested or limited before must still be.
-fn validate_none_removed(new: &Field<'_>, old: &Field<'_>, what: &str, faults: &mut Faults) {
+fn validate_none_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &mut ErrorList) {
     for list in ["requests", "limits"] {
         let (amounts, old) = (new.member(list), old.member(list));
         if old.entries().any(|(name, _)| !amounts.key(name).is_set()) {
-            faults.push(amounts.forbidden(format!("{what} {list} cannot be removed")));
+            errors.push(amounts.forbidden(format!("{what} {list} cannot be removed")));
         }
     }
 }
 
 /// Containers keep their names and their order. Whether they do.
-fn validate_order(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> bool {
+fn validate_order(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) -> bool {
     let mut is_kept = true;
     for list in ["containers", "initContainers"] {
         let (containers, old) = (spec.member(list), before.member(list));
         if containers.len() != old.len() {
             let detail = format!("{list} may not be added or removed on resize");
-            faults.push(containers.forbidden(detail));
+            errors.push(containers.forbidden(detail));
             is_kept = false;
             continue;
         }
@@ -137,7 +133,7 @@ fn validate_order(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> 
             let name = container.member("name");
             if name.text() != old.member("name").text() {
                 let detail = format!("{list} may not be renamed or reordered on resize");
-                faults.push(name.forbidden(detail));
+                errors.push(name.forbidden(detail));
                 is_kept = false;
             }
         }
@@ -147,7 +143,12 @@ fn validate_order(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> 
 
 /// Sets processors and memory of all containers to what they were before, and checks that nothing
 /// else has changed.
-fn mask_containers(spec: &Field<'_>, before: &Field<'_>, masked: &mut Value, faults: &mut Faults) {
+fn mask_containers(
+    spec: &Field<'_>,
+    before: &Field<'_>,
+    masked: &mut Value,
+    errors: &mut ErrorList,
+) {
     for list in ["containers", "initContainers"] {
         let containers = spec.member(list);
         let items = masked.get_mut(list).and_then(Value::as_array_mut);
@@ -160,7 +161,7 @@ fn mask_containers(spec: &Field<'_>, before: &Field<'_>, masked: &mut Value, fau
             }
             let container = containers.index(index);
             if item != old {
-                faults.push(match list {
+                errors.push(match list {
                     "containers" => spec.forbidden(ONLY),
                     _ => container.forbidden(
                         "only cpu and memory resources for init or sidecar containers are mutable",
@@ -170,17 +171,17 @@ fn mask_containers(spec: &Field<'_>, before: &Field<'_>, masked: &mut Value, fau
             let is_init =
                 list == "initContainers" && container.member("restartPolicy").text() != "Always";
             if is_changed && is_init {
-                validate_no_restart(&container, faults);
+                validate_no_restart(&container, errors);
             }
         }
     }
 }
 
 /// Init containers are not restarted for other resources.
-fn validate_no_restart(container: &Field<'_>, faults: &mut Faults) {
+fn validate_no_restart(container: &Field<'_>, errors: &mut ErrorList) {
     for policy in container.member("resizePolicy").items() {
         if policy.member("restartPolicy").text() == "RestartContainer" {
-            faults.push(container.forbidden(
+            errors.push(container.forbidden(
                 "non-sidecar init containers with a resize policy of RestartContainer cannot be \
                  resized",
             ));
@@ -250,8 +251,8 @@ mod tests {
             pod
         };
         let change = |old: Value, new: Value| -> Vec<String> {
-            let faults = validate_pod_resize(&pod(new), &pod(old));
-            faults.iter().map(ToString::to_string).collect()
+            let errors = ErrorList::of(|errors| validate_pod_resize(&pod(new), &pod(old), errors));
+            errors.iter().map(ToString::to_string).collect()
         };
         let bare = json!({"requests": {"cpu": "1"}});
         let with = |name: &str| json!({"requests": {"cpu": "1"}, "claims": [{"name": name}]});
@@ -281,8 +282,8 @@ mod tests {
         let change = |running: Value| -> Vec<String> {
             let old = pod(json!({"requests": {"cpu": "1"}}), running.clone());
             let new = pod(json!({"requests": {"cpu": "2"}}), running);
-            let faults = validate_pod_resize(&new, &old);
-            faults.iter().map(ToString::to_string).collect()
+            let errors = ErrorList::of(|errors| validate_pod_resize(&new, &old, errors));
+            errors.iter().map(ToString::to_string).collect()
         };
         let without = json!({"name": "a", "state": {"running": {}}});
         let refused = "spec: Forbidden: Pod running on node without support for resize";

@@ -8,140 +8,144 @@ use api::names;
 use serde_json::Value;
 
 use super::fields::validate_dns_label;
-use crate::validation::Faults;
 use crate::validation::formats::one_of;
 use crate::validation::selectors::{validate_label_name, validate_label_selector};
+use api::error_list::ErrorList;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 const IN_BOTH: &str = "exists in both matchLabelKeys and labelSelector";
 
-/// The faults of affinities, if there are any.
-pub fn validate_affinity(affinity: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of affinities, if there are any.
+pub fn validate_affinity(affinity: &Field<'_>, errors: &mut ErrorList) {
     let nodes = affinity.member("nodeAffinity");
     let required = nodes.member(REQUIRED);
     if required.is_set() {
-        validate_node_selector(&required, faults);
+        validate_node_selector(&required, errors);
     }
     for term in nodes.member(PREFERRED).items() {
-        validate_weight(&term, faults);
+        validate_weight(&term, errors);
         // Values that no label can have match no node, which does no harm here.
-        validate_node_selector_term(&term.member("preference"), true, faults);
+        validate_node_selector_term(&term.member("preference"), true, errors);
     }
     for name in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.member(name);
         for term in pods.member(REQUIRED).items() {
-            validate_pod_affinity_term(&term, faults);
+            validate_pod_affinity_term(&term, errors);
         }
         for term in pods.member(PREFERRED).items() {
-            validate_weight(&term, faults);
-            validate_pod_affinity_term(&term.member("podAffinityTerm"), faults);
+            validate_weight(&term, errors);
+            validate_pod_affinity_term(&term.member("podAffinityTerm"), errors);
         }
     }
 }
 
-fn validate_weight(term: &Field<'_>, faults: &mut Faults) {
+fn validate_weight(term: &Field<'_>, errors: &mut ErrorList) {
     let weight = term.member("weight");
     let number = weight.int().unwrap_or_default();
     if !(1..=100).contains(&number) {
-        faults.push(weight.invalid_value(number, "must be in the range 1-100"));
+        errors.push(weight.invalid_value(number, "must be in the range 1-100"));
     }
 }
 
-/// The faults of a selector of nodes.
-pub fn validate_node_selector(selector: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a selector of nodes.
+pub fn validate_node_selector(selector: &Field<'_>, errors: &mut ErrorList) {
     let terms = selector.member("nodeSelectorTerms");
     if terms.is_empty() {
-        faults.push(terms.required("must have at least one node selector term"));
+        errors.push(terms.required("must have at least one node selector term"));
     }
-    validate_node_selector_terms(&terms, faults);
+    validate_node_selector_terms(&terms, errors);
 }
 
-/// The faults of the terms of a selector of nodes.
-pub fn validate_node_selector_terms(terms: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the terms of a selector of nodes.
+pub fn validate_node_selector_terms(terms: &Field<'_>, errors: &mut ErrorList) {
     for term in terms.items() {
-        validate_node_selector_term(&term, false, faults);
+        validate_node_selector_term(&term, false, errors);
     }
 }
 
-/// The faults of a term that selects nodes.
+/// Adds the errors of a term that selects nodes.
 pub fn validate_node_selector_term(
     term: &Field<'_>,
     allows_invalid_values: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     for requirement in term.member("matchExpressions").items() {
-        validate_requirement(&requirement, allows_invalid_values, faults);
+        validate_requirement(&requirement, allows_invalid_values, errors);
     }
     for requirement in term.member("matchFields").items() {
-        validate_field_requirement(&requirement, faults);
+        validate_field_requirement(&requirement, errors);
     }
 }
 
-fn validate_requirement(requirement: &Field<'_>, allows_invalid_values: bool, faults: &mut Faults) {
+fn validate_requirement(
+    requirement: &Field<'_>,
+    allows_invalid_values: bool,
+    errors: &mut ErrorList,
+) {
     let operator = requirement.member("operator");
     let values = requirement.member("values");
     match (operator.text(), values.len()) {
         ("In" | "NotIn", 0) => {
-            faults.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
+            errors.push(values.required("must be specified when `operator` is 'In' or 'NotIn'"))
         }
         ("In" | "NotIn", _) | ("Exists" | "DoesNotExist", 0) | ("Gt" | "Lt", 1) => {}
-        ("Exists" | "DoesNotExist", _) => faults.push(
+        ("Exists" | "DoesNotExist", _) => errors.push(
             values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
         ),
-        ("Gt" | "Lt", _) => faults.push(
+        ("Gt" | "Lt", _) => errors.push(
             values.required("must be specified single value when `operator` is 'Lt' or 'Gt'"),
         ),
-        (other, _) => faults.push(operator.invalid_value(other, "not a valid selector operator")),
+        (other, _) => errors.push(operator.invalid_value(other, "not a valid selector operator")),
     }
     let key = requirement.member("key");
-    validate_label_name(key.text(), &key, faults);
+    validate_label_name(key.text(), &key, errors);
     if !allows_invalid_values {
         for value in values.items() {
-            report(&value, names::label_value(value.text()), faults);
+            report(&value, names::label_value(value.text()), errors);
         }
     }
 }
 
 /// The only field of nodes that can be selected is their name.
-fn validate_field_requirement(requirement: &Field<'_>, faults: &mut Faults) {
+fn validate_field_requirement(requirement: &Field<'_>, errors: &mut ErrorList) {
     let operator = requirement.member("operator");
     let values = requirement.member("values");
     match operator.text() {
-        "In" | "NotIn" if values.len() != 1 => faults.push(values.required(
+        "In" | "NotIn" if values.len() != 1 => errors.push(values.required(
             "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
         )),
         "In" | "NotIn" => {}
-        other => faults.push(operator.invalid_value(other, "not a valid selector operator")),
+        other => errors.push(operator.invalid_value(other, "not a valid selector operator")),
     }
     let key = requirement.member("key");
     if key.text() != "metadata.name" {
-        faults.push(key.invalid_value(key.text(), "not a valid field selector key"));
+        errors.push(key.invalid_value(key.text(), "not a valid field selector key"));
         return;
     }
     for value in values.items() {
-        report(&value, names::dns_subdomain(value.text()), faults);
+        report(&value, names::dns_subdomain(value.text()), errors);
     }
 }
 
-fn validate_pod_affinity_term(term: &Field<'_>, faults: &mut Faults) {
-    validate_label_selector(&term.member("labelSelector"), false, faults);
-    validate_label_selector(&term.member("namespaceSelector"), false, faults);
+fn validate_pod_affinity_term(term: &Field<'_>, errors: &mut ErrorList) {
+    validate_label_selector(&term.member("labelSelector"), false, errors);
+    validate_label_selector(&term.member("namespaceSelector"), false, errors);
     for namespace in term.member("namespaces").list() {
         let shown = term.member("namespace").with_value(namespace);
-        validate_dns_label(&shown, faults);
+        validate_dns_label(&shown, errors);
     }
-    validate_label_keys(term, faults);
+    validate_label_keys(term, errors);
     let topology = term.member("topologyKey");
     if topology.text().is_empty() {
-        faults.push(topology.required("can not be empty"));
+        errors.push(topology.required("can not be empty"));
     }
-    validate_label_name(topology.text(), &topology, faults);
+    validate_label_name(topology.text(), &topology, errors);
 }
 
-/// The faults of `matchLabelKeys` and `mismatchLabelKeys` beside a selector of labels.
-fn validate_label_keys(term: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of `matchLabelKeys` and `mismatchLabelKeys` beside a selector of labels.
+fn validate_label_keys(term: &Field<'_>, errors: &mut ErrorList) {
     let selector = term.member("labelSelector");
     let matched = term.member("matchLabelKeys");
     let mismatched = term.member("mismatchLabelKeys");
@@ -150,11 +154,11 @@ fn validate_label_keys(term: &Field<'_>, faults: &mut Faults) {
             continue;
         }
         if !selector.is_set() {
-            faults.push(keys.forbidden("must not be specified when labelSelector is not set"));
+            errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
             continue;
         }
         for key in keys.items() {
-            validate_label_name(key.text(), &key, faults);
+            validate_label_name(key.text(), &key, errors);
         }
     }
     // The selector has the requirements of matched keys already, so another one is a second one.
@@ -166,7 +170,7 @@ fn validate_label_keys(term: &Field<'_>, faults: &mut Faults) {
         let is_key = |item: &Value| item.as_str() == Some(key);
         if let (false, Some(index)) = (seen.insert(key), matched.list().iter().rposition(is_key)) {
             let place = format!("{}[{index}]", term.path());
-            faults.push(Field::named(&place, None).invalid_value(key, IN_BOTH));
+            errors.push(Field::named(&place, None).invalid_value(key, IN_BOTH));
         }
     }
     for key in matched.items() {
@@ -175,34 +179,34 @@ fn validate_label_keys(term: &Field<'_>, faults: &mut Faults) {
             .iter()
             .any(|item| Some(item) == key.value())
         {
-            faults.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
+            errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
         }
     }
 }
 
-/// The faults of tolerations.
-pub fn validate_tolerations(tolerations: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of tolerations.
+pub fn validate_tolerations(tolerations: &Field<'_>, errors: &mut ErrorList) {
     for toleration in tolerations.items() {
-        validate_toleration(&toleration, faults);
+        validate_toleration(&toleration, errors);
     }
 }
 
-fn validate_toleration(toleration: &Field<'_>, faults: &mut Faults) {
+fn validate_toleration(toleration: &Field<'_>, errors: &mut ErrorList) {
     let key = toleration.member("key");
     let operator = toleration.member("operator");
     let effect = toleration.member("effect");
     let value = toleration.member("value");
     if !key.text().is_empty() {
-        validate_label_name(key.text(), &key, faults);
+        validate_label_name(key.text(), &key, errors);
     } else if operator.text() != "Exists" {
-        faults.push(operator.invalid_value(
+        errors.push(operator.invalid_value(
             operator.text(),
             "operator must be Exists when `key` is empty, which means \"match all values and all \
              keys\"",
         ));
     }
     if toleration.member("tolerationSeconds").is_set() && effect.text() != "NoExecute" {
-        faults.push(effect.invalid_value(
+        errors.push(effect.invalid_value(
             effect.text(),
             "effect must be 'NoExecute' when `tolerationSeconds` is set",
         ));
@@ -211,35 +215,35 @@ fn validate_toleration(toleration: &Field<'_>, faults: &mut Faults) {
         "Equal" | "" => {
             let wrong = names::label_value(value.text());
             if !wrong.is_empty() {
-                faults.push(operator.invalid_value(value.text(), wrong.join(";")));
+                errors.push(operator.invalid_value(value.text(), wrong.join(";")));
             }
         }
-        "Exists" if !value.text().is_empty() => faults.push(operator.invalid_value(
+        "Exists" if !value.text().is_empty() => errors.push(operator.invalid_value(
             value.text(),
             "value must be empty when `operator` is 'Exists'",
         )),
         "Exists" => {}
         // Comparisons are known, but not enabled.
-        "Lt" | "Gt" => faults.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
-        _ => faults.push(operator.not_supported(&["Equal", "Exists"])),
+        "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
+        _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }
     if !effect.text().is_empty() {
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        one_of(&effect, &effects, faults);
+        one_of(&effect, &effects, errors);
     }
 }
 
-/// The faults of how pods are spread over the values of a label of nodes.
-pub fn validate_topology_spread_constraints(constraints: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of how pods are spread over the values of a label of nodes.
+pub fn validate_topology_spread_constraints(constraints: &Field<'_>, errors: &mut ErrorList) {
     for (index, constraint) in constraints.items().enumerate() {
         let skew = constraint.member("maxSkew");
-        validate_positive(&skew, skew.int().unwrap_or_default(), faults);
+        validate_positive(&skew, skew.int().unwrap_or_default(), errors);
         let topology = constraint.member("topologyKey");
         if topology.text().is_empty() {
-            faults.push(topology.required("can not be empty"));
+            errors.push(topology.required("can not be empty"));
         }
         let action = constraint.member("whenUnsatisfiable");
-        one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], faults);
+        one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], errors);
         let is_same = |other: &Value| {
             let text = |name| other.get(name).and_then(Value::as_str).unwrap_or_default();
             text("topologyKey") == topology.text() && text("whenUnsatisfiable") == action.text()
@@ -247,52 +251,52 @@ pub fn validate_topology_spread_constraints(constraints: &Field<'_>, faults: &mu
         if constraints.list().iter().skip(index + 1).any(is_same) {
             let pair = Value::from(format!("{{{}, {}}}", topology.text(), action.text()));
             let place = constraint.member("{topologyKey, whenUnsatisfiable}");
-            faults.push(place.with_value(&pair).duplicate());
+            errors.push(place.with_value(&pair).duplicate());
         }
-        validate_min_domains(&constraint, faults);
+        validate_min_domains(&constraint, errors);
         for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             let policy = constraint.member(name);
             if policy.is_set() {
-                one_of(&policy, &["Honor", "Ignore"], faults);
+                one_of(&policy, &["Honor", "Ignore"], errors);
             }
         }
-        validate_label_keys(&constraint, faults);
-        validate_label_selector(&constraint.member("labelSelector"), false, faults);
+        validate_label_keys(&constraint, errors);
+        validate_label_selector(&constraint.member("labelSelector"), false, errors);
     }
 }
 
-fn validate_positive(field: &Field<'_>, number: i64, faults: &mut Faults) {
+fn validate_positive(field: &Field<'_>, number: i64, errors: &mut ErrorList) {
     if number <= 0 {
-        faults.push(field.invalid_value(number, "must be greater than zero"));
+        errors.push(field.invalid_value(number, "must be greater than zero"));
     }
 }
 
-fn validate_min_domains(constraint: &Field<'_>, faults: &mut Faults) {
+fn validate_min_domains(constraint: &Field<'_>, errors: &mut ErrorList) {
     let domains = constraint.member("minDomains");
     let action = constraint.member("whenUnsatisfiable");
     let Some(number) = domains.int() else {
         return;
     };
-    validate_positive(&domains, number, faults);
+    validate_positive(&domains, number, errors);
     if action.text() != "DoNotSchedule" {
-        faults.push(domains.invalid(format!(
+        errors.push(domains.invalid(format!(
             "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}",
             action.text()
         )));
     }
 }
 
-/// The faults of the gates before scheduling.
-pub fn validate_scheduling_gates(gates: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the gates before scheduling.
+pub fn validate_scheduling_gates(gates: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for gate in gates.items() {
         let name = gate.member("name");
         for wrong in names::qualified_name(name.text()) {
-            faults.push(gate.invalid_value(name.text(), wrong));
+            errors.push(gate.invalid_value(name.text(), wrong));
         }
         if !seen.insert(name.text().to_owned()) {
             let shown = Value::from(name.text());
-            faults.push(gate.with_value(&shown).duplicate());
+            errors.push(gate.with_value(&shown).duplicate());
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use api::field::Field;
+use api::field::{Detail, Field, LazyError};
 use api::field_error::FieldError;
 use api::names;
 
 use super::volumes::files::validate_descending_path;
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, report, require_text, user_id};
 use crate::validation::internal::{any_json, internal_json, invalid_struct};
+use api::error_list::ErrorList;
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const MAX_PROFILE: usize = 4095;
@@ -31,64 +31,64 @@ const MAX_CREDENTIALS_KIB: usize = 64;
 const MAX_WINDOWS_DOMAIN: usize = 256;
 const MAX_WINDOWS_USER: usize = 104;
 
-/// The faults of the security context of a pod's spec.
-pub fn validate_pod_security_context(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the security context of a pod's spec.
+pub fn validate_pod_security_context(spec: &Field<'_>, errors: &mut ErrorList) {
     let context = spec.member("securityContext");
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
-        validate_id(&context.member(name), faults);
+        validate_id(&context.member(name), errors);
     }
     for group in context.member("supplementalGroups").items() {
-        validate_id(&group, faults);
+        validate_id(&group, errors);
     }
     let shared = spec.member("shareProcessNamespace");
     if shared.is_true() && spec.member("hostPID").is_true() {
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        faults.push(
+        errors.push(
             context
                 .member("shareProcessNamespace")
                 .invalid_value(true, detail),
         );
     }
-    validate_sysctls(spec, &context.member("sysctls"), faults);
+    validate_sysctls(spec, &context.member("sysctls"), errors);
     validate_choice(
         &context,
         "fsGroupChangePolicy",
         &["Always", "OnRootMismatch"],
-        faults,
+        errors,
     );
-    validate_seccomp_profile(&context.member("seccompProfile"), faults);
-    validate_windows_options(&context.member("windowsOptions"), faults);
-    validate_app_armor_profile(&context.member("appArmorProfile"), faults);
+    validate_seccomp_profile(&context.member("seccompProfile"), errors);
+    validate_windows_options(&context.member("windowsOptions"), errors);
+    validate_app_armor_profile(&context.member("appArmorProfile"), errors);
     validate_choice(
         &context,
         "supplementalGroupsPolicy",
         &["Merge", "Strict"],
-        faults,
+        errors,
     );
     // Another policy needs the feature SELinuxMount, which is off.
-    validate_choice(&context, "seLinuxChangePolicy", &["Recursive"], faults);
+    validate_choice(&context, "seLinuxChangePolicy", &["Recursive"], errors);
 }
 
-fn validate_id(id: &Field<'_>, faults: &mut Faults) {
+fn validate_id(id: &Field<'_>, errors: &mut ErrorList) {
     if let Some(number) = id.int() {
-        report(id, user_id(number), faults);
+        report(id, user_id(number), errors);
     }
 }
 
 /// A text that is one of these if it is there.
-fn validate_choice(context: &Field<'_>, name: &str, supported: &[&str], faults: &mut Faults) {
+fn validate_choice(context: &Field<'_>, name: &str, supported: &[&str], errors: &mut ErrorList) {
     let choice = context.member(name);
     if choice.is_set() {
-        one_of(&choice, supported, faults);
+        one_of(&choice, supported, errors);
     }
 }
 
-fn validate_sysctls(spec: &Field<'_>, sysctls: &Field<'_>, faults: &mut Faults) {
+fn validate_sysctls(spec: &Field<'_>, sysctls: &Field<'_>, errors: &mut ErrorList) {
     let mut names = HashSet::new();
     for sysctl in sysctls.items() {
         let name = sysctl.member("name");
         let text = name.text();
-        if !require_text(&name, faults) {
+        if !require_text(&name, errors) {
             continue;
         }
         if !is_sysctl(text) {
@@ -96,9 +96,9 @@ fn validate_sysctls(spec: &Field<'_>, sysctls: &Field<'_>, faults: &mut Faults) 
                 "must have at most {MAX_SYSCTL} characters and match regex \
                  ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
             );
-            faults.push(name.invalid(detail));
+            errors.push(name.invalid(detail));
         } else if names.contains(text) {
-            faults.push(name.duplicate());
+            errors.push(name.duplicate());
         }
         names.insert(text.to_owned());
         let host = match namespace(text) {
@@ -108,7 +108,7 @@ fn validate_sysctls(spec: &Field<'_>, sysctls: &Field<'_>, faults: &mut Faults) 
         };
         if spec.member(host).is_true() {
             let detail = format!("may not be specified when '{host}' is true");
-            faults.push(name.invalid(detail));
+            errors.push(name.invalid(detail));
         }
     }
 }
@@ -147,73 +147,77 @@ fn namespace(sysctl: &str) -> Option<&'static str> {
     }
 }
 
-/// The faults of the security context of a container, if it has one. Whether containers may be
+/// Adds the errors of the security context of a container, if it has one. Whether containers may be
 /// privileged is a matter of configuration in kube-apiserver; here they may.
-pub fn validate_security_context(context: &Field<'_>, has_host_users: bool, faults: &mut Faults) {
+pub fn validate_security_context(
+    context: &Field<'_>,
+    has_host_users: bool,
+    errors: &mut ErrorList,
+) {
     if !context.is_set() {
         return;
     }
     for name in ["runAsUser", "runAsGroup"] {
-        validate_id(&context.member(name), faults);
+        validate_id(&context.member(name), errors);
     }
-    validate_choice(context, "procMount", &["Default", "Unmasked"], faults);
+    validate_choice(context, "procMount", &["Default", "Unmasked"], errors);
     let mount = context.member("procMount");
     if has_host_users && mount.text() == "Unmasked" {
-        faults.push(mount.invalid("`hostUsers` must be false to use `Unmasked`"));
+        errors.push(mount.invalid("`hostUsers` must be false to use `Unmasked`"));
     }
-    validate_seccomp_profile(&context.member("seccompProfile"), faults);
+    validate_seccomp_profile(&context.member("seccompProfile"), errors);
     if context.member("allowPrivilegeEscalation").bool() == Some(false) {
-        validate_no_escalation(context, faults);
+        validate_no_escalation(context, errors);
     }
-    validate_windows_options(&context.member("windowsOptions"), faults);
-    validate_app_armor_profile(&context.member("appArmorProfile"), faults);
+    validate_windows_options(&context.member("windowsOptions"), errors);
+    validate_app_armor_profile(&context.member("appArmorProfile"), errors);
 }
 
 /// Who may gain no privileges may not have all of them.
-fn validate_no_escalation(context: &Field<'_>, faults: &mut Faults) {
+fn validate_no_escalation(context: &Field<'_>, errors: &mut ErrorList) {
     const TYPE: &str = "core.v1.SecurityContext";
     if context.member("privileged").is_true() {
         let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        faults.push(invalid_struct(context, TYPE, detail));
+        errors.push(invalid_struct(context, TYPE, detail));
     }
     let capabilities = context.member("capabilities");
     for capability in capabilities.member("add").items() {
         if capability.text() == "CAP_SYS_ADMIN" {
             let detail = "cannot set `allowPrivilegeEscalation` to false and \
                           `capabilities.Add` CAP_SYS_ADMIN";
-            faults.push(invalid_struct(context, TYPE, detail));
+            errors.push(invalid_struct(context, TYPE, detail));
         }
     }
 }
 
-/// The faults of a profile of system calls, if there is one.
-pub fn validate_seccomp_profile(profile: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a profile of system calls, if there is one.
+pub fn validate_seccomp_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     if !profile.is_set() {
         return;
     }
     let kind = profile.member("type");
     if kind.text().is_empty() {
-        faults.push(kind.required("type is required when seccompProfile is set"));
+        errors.push(kind.required("type is required when seccompProfile is set"));
     } else {
-        one_of(&kind, &PROFILES, faults);
+        one_of(&kind, &PROFILES, errors);
     }
     let path = profile.member("localhostProfile");
     match (kind.text() == "Localhost", path.is_set()) {
-        (true, true) => validate_descending_path(&path, faults),
+        (true, true) => validate_descending_path(&path, errors),
         (true, false) => {
-            faults.push(path.required("must be set when seccomp type is Localhost"));
+            errors.push(path.required("must be set when seccomp type is Localhost"));
         }
         (false, true) => {
             let json = internal_json("core.v1.SeccompProfile", profile.value());
             let detail = "can only be set when seccomp type is Localhost";
-            faults.push(FieldError::invalid_document(path.path(), &json, detail));
+            errors.push(FieldError::invalid_document(path.path(), &json, detail));
         }
         (false, false) => {}
     }
 }
 
-/// The faults of a profile of AppArmor, if there is one.
-pub fn validate_app_armor_profile(profile: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a profile of AppArmor, if there is one.
+pub fn validate_app_armor_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     if !profile.is_set() {
         return;
     }
@@ -222,54 +226,55 @@ pub fn validate_app_armor_profile(profile: &Field<'_>, faults: &mut Faults) {
         "Localhost" => {
             let trimmed = path.text().trim();
             if trimmed != path.text() {
-                faults.push(path.invalid("must not be padded with whitespace"));
+                errors.push(path.invalid("must not be padded with whitespace"));
             } else if trimmed.is_empty() {
-                faults.push(path.required("must be set when AppArmor type is Localhost"));
+                errors.push(path.required("must be set when AppArmor type is Localhost"));
             }
             if path.text().len() > MAX_PROFILE {
-                faults.push(path.too_long(MAX_PROFILE));
+                errors.push(path.too_long(MAX_PROFILE));
             }
         }
         "RuntimeDefault" | "Unconfined" => {
             if path.is_set() {
                 let detail = "can only be set when AppArmor type is Localhost";
-                faults.push(invalid_pointer(&path, detail));
+                errors.push(invalid_pointer(&path, detail));
             }
         }
-        "" => faults.push(kind.required("type is required when appArmorProfile is set")),
-        _ => one_of(&kind, &PROFILES, faults),
+        "" => errors.push(kind.required("type is required when appArmorProfile is set")),
+        _ => one_of(&kind, &PROFILES, errors),
     }
 }
 
 /// A fault of a text of which kube-apiserver has a pointer. It is printed as JSON.
-fn invalid_pointer(field: &Field<'_>, detail: &str) -> FieldError {
-    FieldError::invalid_document(field.path(), &any_json(field.value()), detail)
+fn invalid_pointer<'f>(field: &Field<'f>, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
+    let value = field.value();
+    field.invalid(detail).showing_json(move || any_json(value))
 }
 
-/// The faults of options for Windows.
-fn validate_windows_options(options: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of options for Windows.
+fn validate_windows_options(options: &Field<'_>, errors: &mut ErrorList) {
     let name = options.member("gmsaCredentialSpecName");
     if name.is_set() {
         let wrong = names::dns_subdomain(name.text());
-        faults.extend(wrong.iter().map(|what| invalid_pointer(&name, what)));
+        errors.extend(wrong.iter().map(|what| invalid_pointer(&name, what)));
     }
     let credentials = options.member("gmsaCredentialSpec");
     if credentials.is_set() {
         let size = credentials.text().len();
         if size == 0 {
-            faults.push(invalid_pointer(
+            errors.push(invalid_pointer(
                 &credentials,
                 "gmsaCredentialSpec cannot be an empty string",
             ));
         } else if size > MAX_CREDENTIALS_KIB * 1024 {
             let detail = format!("gmsaCredentialSpec size must be under {MAX_CREDENTIALS_KIB} KiB");
-            faults.push(invalid_pointer(&credentials, &detail));
+            errors.push(invalid_pointer(&credentials, &detail));
         }
     }
     let user = options.member("runAsUserName");
     if user.is_set() {
         let wrong = windows_user(user.text()).into_iter();
-        faults.extend(wrong.map(|what| invalid_pointer(&user, &format!("runAsUserName{what}"))));
+        errors.extend(wrong.map(|what| invalid_pointer(&user, format!("runAsUserName{what}"))));
     }
 }
 
@@ -338,31 +343,31 @@ mod tests {
 
     use super::*;
 
-    fn faults(context: serde_json::Value) -> Vec<String> {
-        let mut faults = Faults::new();
+    fn errors(context: serde_json::Value) -> Vec<String> {
+        let mut errors = ErrorList::new();
         let context = Field::named("securityContext", Some(&context));
-        validate_security_context(&context, true, &mut faults);
-        faults.iter().map(ToString::to_string).collect()
+        validate_security_context(&context, true, &mut errors);
+        errors.iter().map(ToString::to_string).collect()
     }
 
     /// These are not recorded: the server of the recordings refuses all privileged containers.
     #[test]
     fn privileged_containers_may_gain_privileges() {
-        assert!(faults(json!({"privileged": true})).is_empty());
-        let faults = faults(json!({"privileged": true, "allowPrivilegeEscalation": false}));
+        assert!(errors(json!({"privileged": true})).is_empty());
+        let errors = errors(json!({"privileged": true, "allowPrivilegeEscalation": false}));
         let expected = "securityContext: Invalid value: {\"Capabilities\":null,\"Privileged\":true,\
              \"SELinuxOptions\":null,\"WindowsOptions\":null,\"RunAsUser\":null,\
              \"RunAsGroup\":null,\"RunAsNonRoot\":null,\"ReadOnlyRootFilesystem\":null,\
              \"AllowPrivilegeEscalation\":false,\"ProcMount\":null,\"SeccompProfile\":null,\
              \"AppArmorProfile\":null}: cannot set `allowPrivilegeEscalation` to false and \
              `privileged` to true";
-        assert_eq!(faults, [expected]);
+        assert_eq!(errors, [expected]);
     }
 
     #[test]
     fn credentials_of_windows_are_bounded() {
         let of = |size| json!({"windowsOptions": {"gmsaCredentialSpec": "x".repeat(size)}});
-        assert!(faults(of(64 * 1024)).is_empty());
-        assert_eq!(faults(of(64 * 1024 + 1)).len(), 1);
+        assert!(errors(of(64 * 1024)).is_empty());
+        assert_eq!(errors(of(64 * 1024 + 1)).len(), 1);
     }
 }

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
 use super::update::validate_annotations;
-use crate::validation::Faults;
 use crate::validation::addresses::{is_v4, parse_address, validate_legacy_address};
 use crate::validation::formats::{one_of, require_text, user_id};
 use crate::validation::internal::internal_json;
+use api::error_list::ErrorList;
 
 const MAX_HEALTH_MESSAGE: usize = 1024;
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
@@ -29,58 +29,56 @@ const STATUSES: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-/// The faults of a change of a pod's status.
-pub fn validate_pod_status_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_annotations(object, stored, &mut faults);
+/// Adds the errors of a change of a pod's status.
+pub fn validate_pod_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_annotations(object, stored, errors);
     let status = Field::of(object, "status");
     let before = Field::of(stored, "status");
     let spec = Field::of(object, "spec");
     let old_spec = Field::of(stored, "spec");
     for condition in status.member("conditions").items() {
-        validate_condition(&condition, &mut faults);
+        validate_condition(&condition, errors);
     }
     if spec.member("nodeName").text() != old_spec.member("nodeName").text() {
         let node = status.member("nodeName");
-        faults.push(node.forbidden("may not be changed directly"));
+        errors.push(node.forbidden("may not be changed directly"));
     }
-    validate_nominated_node(&status, &before, &old_spec, &mut faults);
-    validate_generation(&status, &mut faults);
+    validate_nominated_node(&status, &before, &old_spec, errors);
+    validate_generation(&status, errors);
     let class = status.member("qosClass");
     let old_class = before.member("qosClass");
     if class.is_set() && class.text() != old_class.text() {
-        faults.push(class.invalid("field is immutable"));
+        errors.push(class.invalid("field is immutable"));
     }
-    validate_transitions(&status, &before, &old_spec, &mut faults);
-    validate_claims(&status, &spec, &mut faults);
+    validate_transitions(&status, &before, &old_spec, errors);
+    validate_claims(&status, &spec, errors);
     let extended = status.member("extendedResourceClaimStatus");
     if extended.is_set() {
-        validate_extended_claim(&extended, &spec, &mut faults);
+        validate_extended_claim(&extended, &spec, errors);
     }
-    validate_addresses(&status, &before, &mut faults);
+    validate_addresses(&status, &before, errors);
     for (name, _) in STATUSES {
         for container in status.member(name).items() {
-            validate_user(&container, &spec, &mut faults);
+            validate_user(&container, &spec, errors);
         }
     }
-    validate_allocated(&status, &spec, &mut faults);
-    faults
+    validate_allocated(&status, &spec, errors);
 }
 
-fn validate_generation(of: &Field<'_>, faults: &mut Faults) {
+fn validate_generation(of: &Field<'_>, errors: &mut ErrorList) {
     let generation = of.member("observedGeneration");
     if generation.int().is_some_and(|number| number < 0) {
-        faults.push(generation.invalid(NOT_NEGATIVE));
+        errors.push(generation.invalid(NOT_NEGATIVE));
     }
 }
 
-fn validate_condition(condition: &Field<'_>, faults: &mut Faults) {
-    validate_generation(condition, faults);
+fn validate_condition(condition: &Field<'_>, errors: &mut ErrorList) {
+    validate_generation(condition, errors);
     let of = condition.member("type");
     if !SYSTEM_CONDITIONS.contains(&of.text()) {
         let shown = condition.member("Type");
         for wrong in names::qualified_name(of.text()) {
-            faults.push(shown.invalid_value(of.text(), wrong));
+            errors.push(shown.invalid_value(of.text(), wrong));
         }
     }
 }
@@ -90,15 +88,15 @@ fn validate_nominated_node(
     status: &Field<'_>,
     before: &Field<'_>,
     old_spec: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let node = status.member("nominatedNodeName");
     if node.text().is_empty() || node.text() == before.member("nominatedNodeName").text() {
         return;
     }
-    report(&node, names::dns_subdomain(node.text()), faults);
+    report(&node, names::dns_subdomain(node.text()), errors);
     if !old_spec.member("nodeName").text().is_empty() {
-        faults.push(node.forbidden("may not be set on pods that are already bound to a node"));
+        errors.push(node.forbidden("may not be set on pods that are already bound to a node"));
     }
 }
 
@@ -107,7 +105,7 @@ fn validate_transitions(
     status: &Field<'_>,
     before: &Field<'_>,
     spec: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let restarts_all = restarts_all_containers(spec);
     for (name, list) in STATUSES {
@@ -138,7 +136,7 @@ fn validate_transitions(
             if runs && !may_restart {
                 let place = statuses.index(index);
                 let detail = "may not be transitioned to non-terminated state";
-                faults.push(place.member("state").forbidden(detail));
+                errors.push(place.member("state").forbidden(detail));
             }
         }
     }
@@ -189,33 +187,33 @@ fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
 }
 
 /// Claims that were made for the pod.
-fn validate_claims(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let claims = spec.member("resourceClaims");
     let mut seen = HashSet::new();
     for claim in status.member("resourceClaimStatuses").items() {
         let name = claim.member("name");
         let is_name = |of: &Value| of.get("name").and_then(Value::as_str) == Some(name.text());
         if !claims.list().iter().any(is_name) {
-            faults.push(name.invalid_value(
+            errors.push(name.invalid_value(
                 name.text(),
                 "must match the name of an entry in `spec.resourceClaims`",
             ));
         }
         if !seen.insert(name.text().to_owned()) {
-            faults.push(name.duplicate());
+            errors.push(name.duplicate());
         }
         let made = claim.member("resourceClaimName");
         if made.is_set() {
-            validate_dns_subdomain(&made, faults);
+            validate_dns_subdomain(&made, errors);
         }
     }
 }
 
 /// The claim that was made for resources of drivers.
-fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let mappings = status.member("requestMappings");
     if mappings.is_empty() {
-        faults.push(mappings.required("at least one request mapping is required"));
+        errors.push(mappings.required("at least one request mapping is required"));
     }
     let mut seen: HashSet<[&str; 3]> = HashSet::new();
     for (index, value) in mappings.list().iter().enumerate() {
@@ -223,12 +221,12 @@ fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, faults: &mut Fa
         let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let (container, resource) = (text("containerName"), text("resourceName"));
         match requests_of(spec, container, resource) {
-            None => faults.push(mapping.member("containerName").invalid_value(
+            None => errors.push(mapping.member("containerName").invalid_value(
                 container,
                 "must match the name of an entry in spec.initContainers.name or \
                  spec.containers.name",
             )),
-            Some(false) => faults.push(mapping.member("resourceName").invalid_value(
+            Some(false) => errors.push(mapping.member("resourceName").invalid_value(
                 resource,
                 "must match the extended resource name of an entry in \
                  spec.initContainers.resources.requests or spec.containers.resources.requests",
@@ -236,16 +234,16 @@ fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, faults: &mut Fa
             Some(true) => {}
         }
         let request = Value::from(text("requestName"));
-        validate_dns_label(&status.member("requestName").with_value(&request), faults);
+        validate_dns_label(&status.member("requestName").with_value(&request), errors);
         if !seen.insert([container, resource, text("requestName")]) {
             for name in ["containerName", "resourceName", "requestName"] {
-                faults.push(mapping.member(name).duplicate());
+                errors.push(mapping.member(name).duplicate());
             }
         }
     }
     let name = status.member("resourceClaimName");
-    if require_text(&name, faults) {
-        validate_dns_subdomain(&name, faults);
+    if require_text(&name, errors) {
+        validate_dns_subdomain(&name, errors);
     }
 }
 
@@ -262,15 +260,15 @@ fn requests_of(spec: &Field<'_>, container: &str, resource: &str) -> Option<bool
 }
 
 /// The addresses of the pod and of its host: at most one of each family.
-fn validate_addresses(status: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+fn validate_addresses(status: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let list = status.member("podIPs");
     let first = status.member("podIP");
     // Where they differ, the single address is the right one.
     let is_right = list.index(0).member("ip").text() == first.text();
     if first.text().is_empty() || is_right {
-        validate_list(&list, before, "core.v1.PodIP", faults);
+        validate_list(&list, before, "core.v1.PodIP", errors);
     } else if let Some(value) = first.value() {
-        validate_legacy_address(&list.index(0).with_value(value), &[], faults);
+        validate_legacy_address(&list.index(0).with_value(value), &[], errors);
     }
     let list = status.member("hostIPs");
     if list.is_empty() {
@@ -279,12 +277,12 @@ fn validate_addresses(status: &Field<'_>, before: &Field<'_>, faults: &mut Fault
     let first = list.index(0);
     let address = first.member("ip");
     if status.member("hostIP").text() != address.text() {
-        faults.push(address.invalid_value(address.text(), "must be equal to `hostIP`"));
+        errors.push(address.invalid_value(address.text(), "must be equal to `hostIP`"));
     }
-    validate_list(&list, before, "core.v1.HostIP", faults);
+    validate_list(&list, before, "core.v1.HostIP", errors);
 }
 
-fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, faults: &mut Faults) {
+fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, errors: &mut ErrorList) {
     let name = if of.ends_with("PodIP") {
         "podIPs"
     } else {
@@ -299,7 +297,7 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, faults: &mut Fa
     let nothing = Value::from("");
     for (index, item) in list.items().enumerate() {
         let value = item.member("ip").value().unwrap_or(&nothing);
-        validate_legacy_address(&item.with_value(value), &stored, faults);
+        validate_legacy_address(&item.with_value(value), &stored, errors);
         match parse_address(value.as_str().unwrap_or_default()) {
             Some(address) => families.push(is_v4(address)),
             None => {
@@ -313,7 +311,7 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, faults: &mut Fa
     }
     if let Some(problem) = &unknown {
         let detail = format!("failed to check for dual stack with error:{problem}");
-        faults.push(list.fault(FieldErrorKind::Internal, detail));
+        errors.push(list.fault(FieldErrorKind::Internal, detail));
     }
     let is_dual = unknown.is_none() && families.contains(&true) && families.contains(&false);
     if !is_dual || list.len() > 2 {
@@ -322,7 +320,7 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, faults: &mut Fa
             .iter()
             .map(|item| internal_json(of, Some(item)))
             .collect();
-        faults.push(api::field_error::FieldError::invalid_document(
+        errors.push(api::field_error::FieldError::invalid_document(
             list.path(),
             &format!("[{}]", items.join(",")),
             "may specify no more than one IP for each IP family",
@@ -331,20 +329,20 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, faults: &mut Fa
 }
 
 /// The user that a container runs as.
-fn validate_user(container: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_user(container: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let user = container.member("user");
     let linux = user.member("linux");
     if !linux.is_set() {
         return;
     }
     match spec.member("os").member("name").text() {
-        "windows" => faults.push(linux.forbidden("cannot be set for a windows pod")),
+        "windows" => errors.push(linux.forbidden("cannot be set for a windows pod")),
         "linux" | "" => {
             let groups = linux.member("supplementalGroups");
             let ids = [linux.member("uid"), linux.member("gid")];
             for id in ids.into_iter().chain(groups.items()) {
                 for wrong in user_id(id.int().unwrap_or_default()) {
-                    faults.push(id.invalid(wrong));
+                    errors.push(id.invalid(wrong));
                 }
             }
         }
@@ -353,7 +351,7 @@ fn validate_user(container: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
 }
 
 /// The health of what containers got.
-fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     for (name, list) in STATUSES {
         let containers = spec.member(list);
         for of in status.member(name).items() {
@@ -361,7 +359,7 @@ fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults)
             if list == "ephemeralContainers" {
                 if !allocated.is_empty() {
                     let detail = "must not be specified in container status";
-                    faults.push(allocated.forbidden(detail));
+                    errors.push(allocated.forbidden(detail));
                 }
                 continue;
             }
@@ -370,15 +368,15 @@ fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, faults: &mut Faults)
                 .find(|container| container.member("name").text() == of.member("name").text());
             for resource in allocated.items() {
                 if let Some(container) = container {
-                    validate_allocated_name(&resource, &container, faults);
+                    validate_allocated_name(&resource, &container, errors);
                 }
-                validate_health(&resource, faults);
+                validate_health(&resource, errors);
             }
         }
     }
 }
 
-fn validate_allocated_name(resource: &Field<'_>, container: &Field<'_>, faults: &mut Faults) {
+fn validate_allocated_name(resource: &Field<'_>, container: &Field<'_>, errors: &mut ErrorList) {
     let name = resource.member("name");
     let resources = container.member("resources");
     let (is_found, detail) = match name.text().strip_prefix("claim:") {
@@ -401,24 +399,24 @@ fn validate_allocated_name(resource: &Field<'_>, container: &Field<'_>, faults: 
         ),
     };
     if !is_found {
-        faults.push(name.invalid_value(name.text(), detail));
+        errors.push(name.invalid_value(name.text(), detail));
     }
 }
 
-fn validate_health(resource: &Field<'_>, faults: &mut Faults) {
+fn validate_health(resource: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for item in resource.member("resources").items() {
         let health = item.member("health");
-        one_of(&health, &["Healthy", "Unhealthy", "Unknown"], faults);
+        one_of(&health, &["Healthy", "Unhealthy", "Unknown"], errors);
         let message = item.member("message");
         if message.is_set() && message.text().is_empty() {
-            faults.push(message.required("must be non-empty if specified"));
+            errors.push(message.required("must be non-empty if specified"));
         } else if message.text().len() > MAX_HEALTH_MESSAGE {
-            faults.push(message.too_long(MAX_HEALTH_MESSAGE));
+            errors.push(message.too_long(MAX_HEALTH_MESSAGE));
         }
         let id = item.member("resourceID");
         if !seen.insert(id.text().to_owned()) {
-            faults.push(id.duplicate());
+            errors.push(id.duplicate());
         }
     }
 }
@@ -451,8 +449,8 @@ mod tests {
         };
         let old = pod(json!({"terminated": {"exitCode": code}}));
         let new = pod(json!({"running": {}}));
-        let faults = validate_pod_status_update(&new, &old);
-        faults.iter().map(ToString::to_string).collect()
+        let errors = ErrorList::of(|errors| validate_pod_status_update(&new, &old, errors));
+        errors.iter().map(ToString::to_string).collect()
     }
 
     /// What kube-apiserver 1.36 answered. Such pods can't be made at once, so it is not recorded.
@@ -477,8 +475,8 @@ mod tests {
             (rule("RestartAllContainers"), 4),
             (with(json!({"restartPolicy": "Always"})), 4),
         ] {
-            let faults = started_again(spec.clone(), LIST, "a", code);
-            assert!(faults.is_empty(), "{spec} {faults:?}");
+            let errors = started_again(spec.clone(), LIST, "a", code);
+            assert!(errors.is_empty(), "{spec} {errors:?}");
         }
         let detail = "Forbidden: may not be transitioned to non-terminated state";
         let refused = [format!("status.{LIST}[0].state: {detail}")];

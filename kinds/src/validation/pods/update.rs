@@ -10,9 +10,9 @@ use super::containers::validate_image_padding;
 use super::diff::json_difference;
 use super::scheduling::validate_tolerations;
 use super::{validate_deadline, validate_metadata_and_spec};
-use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::internal::internal_json;
+use api::error_list::ErrorList;
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
                     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -23,91 +23,89 @@ const ONLY: &str = "pod updates may not change fields other than `spec.container
 /// The term that a pod's nodes must meet.
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// The faults of a change of a pod.
-pub fn validate_pod_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_metadata_and_spec(object, &mut faults);
-    validate_annotations(object, stored, &mut faults);
+/// Adds the errors of a change of a pod.
+pub fn validate_pod_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_metadata_and_spec(object, errors);
+    validate_annotations(object, stored, errors);
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     for list in ["containers", "initContainers"] {
-        if !validate_images(&spec.member(list), &before.member(list), &mut faults) {
-            return faults;
+        if !validate_images(&spec.member(list), &before.member(list), errors) {
+            return;
         }
     }
-    if !validate_deadline_change(&spec, &before, &mut faults) {
-        return faults;
+    if !validate_deadline_change(&spec, &before, errors) {
+        return;
     }
-    validate_added_tolerations(&spec, &before, &mut faults);
-    validate_removed_gates(&spec, &before, &mut faults);
+    validate_added_tolerations(&spec, &before, errors);
+    validate_removed_gates(&spec, &before, errors);
     if spec.value() == before.value() {
-        return faults;
+        return;
     }
     let (Some(new), Some(old)) = (spec.value(), before.value()) else {
-        return faults;
+        return;
     };
     let mut masked = new.clone();
     if let (Some(masked), Some(old)) = (masked.as_object_mut(), old.as_object()) {
         mask_changeable(masked, old);
         if !before.member("schedulingGates").is_empty() {
-            mask_gated(masked, &spec, &before, &mut faults);
+            mask_gated(masked, &spec, &before, errors);
         }
     }
     if masked != *old {
         let old = internal_json("core.v1.PodSpec", Some(old));
         let new = internal_json("core.v1.PodSpec", Some(&masked));
         let difference = json_difference(&old, &new);
-        faults.push(spec.forbidden(format!("{ONLY}\n{difference}")));
+        errors.push(spec.forbidden(format!("{ONLY}\n{difference}")));
     }
-    faults
 }
 
-/// The faults of annotations and of their changes.
-pub(super) fn validate_annotations(object: &Object, stored: &Object, faults: &mut Faults) {
+/// Adds the errors of annotations and of their changes.
+pub(super) fn validate_annotations(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let given = metadata.member("annotations");
     let metadata_before = Field::of(stored, "metadata");
     let before = metadata_before.member("annotations");
-    validate_annotation_changes(&given, &before, faults);
-    validate_pod_annotations(&given, &Field::of(object, "spec"), faults);
+    validate_annotation_changes(&given, &before, errors);
+    validate_pod_annotations(&given, &Field::of(object, "spec"), errors);
 }
 
 /// Images may change. Whether the containers are as many as before.
-fn validate_images(containers: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> bool {
+fn validate_images(containers: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) -> bool {
     if containers.len() != before.len() {
-        faults.push(containers.forbidden("pod updates may not add or remove containers"));
+        errors.push(containers.forbidden("pod updates may not add or remove containers"));
         return false;
     }
     for container in containers.items() {
-        require_text(&container.member("image"), faults);
-        validate_image_padding(&container, faults);
+        require_text(&container.member("image"), errors);
+        validate_image_padding(&container, errors);
     }
     true
 }
 
 /// The time that a pod may run can be limited, and become less.
-fn validate_deadline_change(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) -> bool {
+fn validate_deadline_change(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) -> bool {
     let deadline = spec.member("activeDeadlineSeconds");
     let old = before.member("activeDeadlineSeconds").int();
     let Some(new) = deadline.int() else {
         if old.is_some() {
             let detail = "must not update from a positive integer to nil value";
-            faults.push(deadline.invalid(detail));
+            errors.push(deadline.invalid(detail));
         }
         return true;
     };
-    if !validate_deadline(&deadline, 0, faults) {
+    if !validate_deadline(&deadline, 0, errors) {
         return false;
     }
     if old.is_some_and(|old| old < new) {
-        faults.push(deadline.invalid("must be less than or equal to previous value"));
+        errors.push(deadline.invalid("must be less than or equal to previous value"));
         return false;
     }
     true
 }
 
 /// Tolerations may be added. Of those before only their seconds may change.
-fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let tolerations = spec.member("tolerations");
     let is_same = |new: &Value, old: &Value| {
         let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
@@ -125,20 +123,20 @@ fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, faults: &mut
     for old in before.member("tolerations").list() {
         if !tolerations.list().iter().any(|new| is_same(new, old)) {
             let detail = "existing toleration can not be modified except its tolerationSeconds";
-            return faults.push(tolerations.forbidden(detail));
+            return errors.push(tolerations.forbidden(detail));
         }
     }
-    validate_tolerations(&tolerations, faults);
+    validate_tolerations(&tolerations, errors);
 }
 
 /// Gates may be removed.
-fn validate_removed_gates(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+fn validate_removed_gates(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let old = before.member("schedulingGates");
     for gate in spec.member("schedulingGates").items() {
         let name = gate.member("name");
         let is_name = |gate: &Value| gate.get("name").and_then(Value::as_str) == Some(name.text());
         if !old.list().iter().any(is_name) {
-            faults.push(name.forbidden(format!(
+            errors.push(name.forbidden(format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.text()
             )));
@@ -183,14 +181,14 @@ fn mask_gated(
     masked: &mut Map<String, Value>,
     spec: &Field<'_>,
     before: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let selector = spec.member("nodeSelector");
     let old_selector = before.member("nodeSelector");
     let mut old_labels = old_selector.entries();
     if old_labels.any(|(key, old)| selector.key(key).value() != old.value()) {
         let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        faults.push(selector.invalid(detail));
+        errors.push(selector.invalid(detail));
     }
     let affinity = spec.member("affinity");
     let old_affinity = before.member("affinity");
@@ -198,7 +196,7 @@ fn mask_gated(
     let old_nodes = old_affinity.member("nodeAffinity");
     let is_changed = nodes.value() != old_nodes.value();
     if is_changed {
-        validate_narrowed_terms(&nodes, &old_nodes, faults);
+        validate_narrowed_terms(&nodes, &old_nodes, errors);
     }
     if let Some(old) = before.value().and_then(Value::as_object) {
         restore(masked, old, "nodeSelector");
@@ -228,7 +226,7 @@ fn mask_node_affinity(masked: &mut Map<String, Value>, was_set: bool, old: Optio
 }
 
 /// The terms stay as many as they are, and each may get more requirements.
-fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, faults: &mut Faults) {
+fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, errors: &mut ErrorList) {
     let required = nodes.member(REQUIRED);
     let terms = required.member("nodeSelectorTerms");
     let old_required = old_nodes.member(REQUIRED);
@@ -242,7 +240,7 @@ fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, faults: &mu
             true => format!("[{}]", shown.join(",")),
             false => "null".to_owned(),
         };
-        faults.push(FieldError::invalid_document(
+        errors.push(FieldError::invalid_document(
             terms.path(),
             &shown,
             "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
@@ -251,7 +249,7 @@ fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, faults: &mu
     }
     for (term, old) in terms.items().zip(old_terms) {
         if !has_only_additions(&term, old) {
-            faults.push(FieldError::invalid_document(
+            errors.push(FieldError::invalid_document(
                 term.path(),
                 &term.value().map(term_json).unwrap_or_default(),
                 "only additions are allowed (no mutations or deletions)",
@@ -277,15 +275,19 @@ fn has_only_additions(term: &Field<'_>, old: &Value) -> bool {
     (!was_empty || is_empty) && lists.iter().all(begins_alike)
 }
 
-/// The faults of a change of a pod's ephemeral containers. Nothing else differs.
-pub fn validate_pod_ephemeral_containers_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_metadata_and_spec(object, &mut faults);
-    validate_annotations(object, stored, &mut faults);
+/// Adds the errors of a change of a pod's ephemeral containers. Nothing else differs.
+pub fn validate_pod_ephemeral_containers_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
     if is_mirror(stored) {
         let detail = "static pods do not support ephemeral containers";
-        return vec![FieldError::forbidden("[]", detail)];
+        errors.push(FieldError::forbidden("[]", detail));
+        return;
     }
+    validate_metadata_and_spec(object, errors);
+    validate_annotations(object, stored, errors);
     let spec = Field::of(object, "spec");
     let containers = spec.member("ephemeralContainers");
     let before = Field::of(stored, "spec");
@@ -300,19 +302,18 @@ pub fn validate_pod_ephemeral_containers_update(object: &Object, stored: &Object
         match new {
             None => {
                 let detail = format!("existing ephemeral containers {name} may not be removed\n");
-                faults.push(containers.forbidden(detail));
+                errors.push(containers.forbidden(detail));
             }
             Some(new) if new != old => {
                 let json = |value| internal_json("core.v1.EphemeralContainer", Some(value));
                 let difference = json_difference(&json(old), &json(new));
-                faults.push(containers.forbidden(format!(
+                errors.push(containers.forbidden(format!(
                     "existing ephemeral containers {name} may not be changed\n{difference}"
                 )));
             }
             Some(_) => {}
         }
     }
-    faults
 }
 
 /// Whether a pod mirrors a file of its node.
@@ -328,10 +329,10 @@ pub mod tests {
     use crate::recorded::{self, Functions};
 
     /// Compares answers about changes with recorded ones.
-    pub fn check(cases: &str, update: fn(&Object, &Object) -> Faults) {
+    pub fn check(cases: &str, update: fn(&Object, &Object, &mut ErrorList)) {
         recorded::check(cases, |_| Functions {
             defaults: Some(defaults::pods::pod),
-            create: |_| Vec::new(),
+            create: |_, _| {},
             update: Some(update),
         });
     }
@@ -369,20 +370,22 @@ pub mod tests {
         };
         let (e, f) = (container("e", "i", false), container("f", "i", false));
         let stored = pod(vec![e.clone(), f.clone()].into());
-        let faults = |containers: Vec<Value>| -> Vec<String> {
+        let errors = |containers: Vec<Value>| -> Vec<String> {
             let changed = pod(containers.into());
-            let faults = validate_pod_ephemeral_containers_update(&changed, &stored);
-            faults.iter().map(FieldError::body).collect()
+            let errors = ErrorList::of(|errors| {
+                validate_pod_ephemeral_containers_update(&changed, &stored, errors)
+            });
+            errors.iter().map(FieldError::body).collect()
         };
-        assert!(faults(vec![f.clone(), container("g", "i", false), e.clone()]).is_empty());
+        assert!(errors(vec![f.clone(), container("g", "i", false), e.clone()]).is_empty());
         let removed = "Forbidden: existing ephemeral containers \"e\" may not be removed\n";
-        assert_eq!(faults(vec![f]), [removed]);
+        assert_eq!(errors(vec![f]), [removed]);
         let changed = "Forbidden: existing ephemeral containers \"f\" may not be changed\n\
                        @@ -1,6 +1,6 @@\n {\n  \"Name\": \"f\",\n- \"Image\": \"i\",\n\
                        + \"Image\": \"q\",\n  \"Command\": null,\n  \"Args\": null,\n  \
                        \"WorkingDir\": \"\",\n@@ -27,6 +27,6 @@\n  \"SecurityContext\": null,\n  \
                        \"Stdin\": false,\n  \"StdinOnce\": false,\n- \"TTY\": false,\n\
                        + \"TTY\": true,\n  \"TargetContainerName\": \"\"\n }\n";
-        assert_eq!(faults(vec![e, container("f", "q", true)]), [changed]);
+        assert_eq!(errors(vec![e, container("f", "q", true)]), [changed]);
     }
 }

@@ -5,29 +5,27 @@ use api::names::qualified_name;
 use api::object::Object;
 
 use super::{MAX_CONFIGS, validate_length, validate_opaque, validate_selectors};
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
-/// The faults of a class of devices.
-pub fn validate_deviceclass(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a class of devices.
+pub fn validate_deviceclass(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_selectors(&spec.member("selectors"), &mut faults);
+    validate_selectors(&spec.member("selectors"), errors);
     let configurations = spec.member("config");
-    if validate_length(&configurations, MAX_CONFIGS, &mut faults) {
+    if validate_length(&configurations, MAX_CONFIGS, errors) {
         for configuration in configurations.items() {
-            validate_opaque(&configuration, &mut faults);
+            validate_opaque(&configuration, errors);
         }
     }
     let name = spec.member("extendedResourceName");
     if name.is_set() && !is_extended_resource_name(name.text()) {
-        faults.push(name.invalid("must be a valid extended resource name"));
+        errors.push(name.invalid("must be a valid extended resource name"));
     }
-    faults
 }
 
-/// The faults of a change to a class of devices.
-pub fn validate_deviceclass_update(object: &Object, _stored: &Object) -> Faults {
-    validate_deviceclass(object)
+/// Adds the errors of a change to a class of devices.
+pub fn validate_deviceclass_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_deviceclass(object, errors);
 }
 
 /// Whether a resource is one that others than Kubernetes define.

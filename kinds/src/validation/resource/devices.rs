@@ -10,11 +10,11 @@ use super::names::{shown_name, validate_qualified};
 use super::request_policy::validate_policy;
 use super::slices::{names_text, validate_counter_set, validate_node_choice};
 use super::{validate_length, validate_unique};
-use crate::validation::Faults;
 use crate::validation::formats::report;
 use crate::validation::internal::invalid_struct;
 use crate::validation::selectors::validate_label_name;
 use crate::validation::texts::require_one_of;
+use api::error_list::ErrorList;
 
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_ATTRIBUTE_BYTES: usize = 64;
@@ -23,15 +23,15 @@ const MAX_CONSUMED: usize = 2;
 const MAX_CONDITIONS: usize = 4;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// The faults of a device.
-pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Faults) {
+/// Adds the errors of a device.
+pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, errors: &mut ErrorList) {
     let name = device.member("name");
-    report(&name, names::dns_label(name.text()), faults);
+    report(&name, names::dns_label(name.text()), errors);
     let attributes = device.member("attributes");
     let capacity = device.member("capacity");
     let count = attributes.len() + capacity.len();
     if count > MAX_ATTRIBUTES {
-        faults.push(device.invalid_value(
+        errors.push(device.invalid_value(
             count,
             format!(
                 "the total number of attributes and capacities must not exceed {MAX_ATTRIBUTES}"
@@ -39,55 +39,55 @@ pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, faults: &mut Fau
         ));
     }
     for (name, attribute) in attributes.entries() {
-        validate_qualified(name, &attributes, faults);
+        validate_qualified(name, &attributes, errors);
         let shown = shown_name(name);
         let place = attributes.key(&shown);
         let value = attribute.value().unwrap_or(&Value::Null);
-        validate_attribute(&place.with_value(value), faults);
+        validate_attribute(&place.with_value(value), errors);
     }
     let is_shared = device.member("allowMultipleAllocations").is_true();
     for (name, amount) in capacity.entries() {
-        validate_qualified(name, &capacity, faults);
+        validate_qualified(name, &capacity, errors);
         let shown = shown_name(name);
         let place = capacity.key(&shown);
         let value = amount.value().unwrap_or(&Value::Null);
-        validate_policy(&place.with_value(value), is_shared, faults);
+        validate_policy(&place.with_value(value), is_shared, errors);
     }
     let taints = device.member("taints");
-    if validate_length(&taints, MAX_TAINTS, faults) {
+    if validate_length(&taints, MAX_TAINTS, errors) {
         for taint in taints.items() {
-            validate_taint(&taint, faults);
+            validate_taint(&taint, errors);
         }
     }
     let consumed = device.member("consumesCounters");
-    if validate_length(&consumed, MAX_CONSUMED, faults) {
+    if validate_length(&consumed, MAX_CONSUMED, errors) {
         for set in consumed.items() {
-            validate_counter_set(&set, "counterSet", faults);
+            validate_counter_set(&set, "counterSet", errors);
         }
-        validate_unique(&consumed, "counterSet", faults);
+        validate_unique(&consumed, "counterSet", errors);
     }
-    validate_nodes(device, has_own_nodes, faults);
-    validate_conditions(device, faults);
+    validate_nodes(device, has_own_nodes, errors);
+    validate_conditions(device, errors);
 }
 
-fn validate_attribute(attribute: &Field<'_>, faults: &mut Faults) {
+fn validate_attribute(attribute: &Field<'_>, errors: &mut ErrorList) {
     for name in ["string", "version"] {
         let text = attribute.member(name);
         if name == "version" && text.is_set() && !is_semantic_version(text.text()) {
             let detail = "must be a string compatible with semver.org spec 2.0.0";
-            faults.push(text.invalid(detail));
+            errors.push(text.invalid(detail));
         }
         if text.text().len() > MAX_ATTRIBUTE_BYTES {
-            faults.push(text.too_long(MAX_ATTRIBUTE_BYTES));
+            errors.push(text.too_long(MAX_ATTRIBUTE_BYTES));
         }
     }
     let detail = "exactly one value must be specified";
     match attribute.len() {
-        0 => faults.push(attribute.invalid_value("", detail)),
+        0 => errors.push(attribute.invalid_value("", detail)),
         1 => {}
         _ => {
             let type_name = "resource.v1.DeviceAttribute";
-            faults.push(invalid_struct(attribute, type_name, detail));
+            errors.push(invalid_struct(attribute, type_name, detail));
         }
     }
 }
@@ -120,20 +120,20 @@ fn is_semantic_version(text: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(is_word))
 }
 
-fn validate_taint(taint: &Field<'_>, faults: &mut Faults) {
+fn validate_taint(taint: &Field<'_>, errors: &mut ErrorList) {
     let key = taint.member("key");
-    validate_label_name(key.text(), &key, faults);
+    validate_label_name(key.text(), &key, errors);
     let value = taint.member("value");
-    report(&value, names::label_value(value.text()), faults);
-    require_one_of(&taint.member("effect"), &EFFECTS, faults);
+    report(&value, names::label_value(value.text()), errors);
+    require_one_of(&taint.member("effect"), &EFFECTS, errors);
 }
 
 /// A device says on which nodes it is if its slice does not.
-fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, faults: &mut Faults) {
+fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, errors: &mut ErrorList) {
     let names = ["nodeName", "nodeSelector", "allNodes"];
     if !has_own_nodes {
         if names.iter().any(|name| device.member(name).is_set()) {
-            faults.push(device.invalid_value(
+            errors.push(device.invalid_value(
                 Value::Null,
                 "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
                  `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
@@ -141,41 +141,41 @@ fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, faults: &mut Faults) 
         }
         return;
     }
-    let found = validate_node_choice(device, &names, faults);
+    let found = validate_node_choice(device, &names, errors);
     let one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
     match found.len() {
-        0 => faults.push(device.required(one)),
+        0 => errors.push(device.required(one)),
         1 => {}
-        _ => faults.push(device.invalid_value(names_text(&found), one)),
+        _ => errors.push(device.invalid_value(names_text(&found), one)),
     }
 }
 
 /// Conditions for the use of a device go together with those of its failure.
-pub(super) fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
+pub(super) fn validate_conditions(device: &Field<'_>, errors: &mut ErrorList) {
     let good = device.member("bindingConditions");
     let bad = device.member("bindingFailureConditions");
     for list in [&good, &bad] {
-        if validate_length(list, MAX_CONDITIONS, faults) {
+        if validate_length(list, MAX_CONDITIONS, errors) {
             for condition in list.items() {
-                validate_label_name(condition.text(), &condition, faults);
+                validate_label_name(condition.text(), &condition, errors);
             }
         }
     }
     let mut conditions = HashSet::new();
     for (condition, value) in good.items().zip(good.list()) {
         if !conditions.insert(value) {
-            faults.push(condition.duplicate());
+            errors.push(condition.duplicate());
         }
     }
     let mut seen = HashSet::new();
     for (condition, value) in bad.items().zip(bad.list()) {
         if !seen.insert(value) {
-            faults.push(condition.duplicate());
+            errors.push(condition.duplicate());
         }
         if conditions.contains(value) {
             let detail = "bindingFailureConditions must not overlap with bindingConditions";
-            faults.push(condition.invalid(detail));
+            errors.push(condition.invalid(detail));
         }
     }
     let (missing, detail) = match (good.is_empty(), bad.is_empty()) {
@@ -190,5 +190,5 @@ pub(super) fn validate_conditions(device: &Field<'_>, faults: &mut Faults) {
         _ => return,
     };
     let shown = missing.value().cloned().unwrap_or_default();
-    faults.push(missing.invalid_value(shown, detail));
+    errors.push(missing.invalid_value(shown, detail));
 }

@@ -21,8 +21,8 @@ use std::collections::HashSet;
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
-use super::Faults;
 use super::expressions::validate_device_selector;
+use api::error_list::ErrorList;
 
 /// The limits on lists.
 const MAX_SELECTORS: usize = 32;
@@ -32,10 +32,10 @@ const MAX_PARAMETERS_BYTES: usize = 10 * 1024;
 
 /// A list has at most so many items. If it has more, they are not checked. Returns whether they
 /// are.
-fn validate_length(list: &Field<'_>, most: usize, faults: &mut Faults) -> bool {
+fn validate_length(list: &Field<'_>, most: usize, errors: &mut ErrorList) -> bool {
     let fits = list.len() <= most;
     if !fits {
-        faults.push(FieldError::new(
+        errors.push(FieldError::new(
             FieldErrorKind::TooMany,
             list.path(),
             &list.len().into(),
@@ -45,60 +45,60 @@ fn validate_length(list: &Field<'_>, most: usize, faults: &mut Faults) -> bool {
     fits
 }
 
-/// The faults of items of a list that must differ in this member. They are reported at the item.
-fn validate_unique(list: &Field<'_>, member: &str, faults: &mut Faults) {
+/// Adds the errors of items of a list that must differ in this member. They are reported at the item.
+fn validate_unique(list: &Field<'_>, member: &str, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (item, value) in list.items().zip(list.list()) {
         let key = value.get(member).and_then(|key| key.as_str());
         let key = key.unwrap_or_default();
         if !seen.insert(key) {
             let shown = key.into();
-            faults.push(item.with_value(&shown).duplicate());
+            errors.push(item.with_value(&shown).duplicate());
         }
     }
 }
 
-/// The faults of expressions that select devices.
-fn validate_selectors(selectors: &Field<'_>, faults: &mut Faults) {
-    if !validate_length(selectors, MAX_SELECTORS, faults) {
+/// Adds the errors of expressions that select devices.
+fn validate_selectors(selectors: &Field<'_>, errors: &mut ErrorList) {
+    if !validate_length(selectors, MAX_SELECTORS, errors) {
         return;
     }
     for selector in selectors.items() {
         let cel = selector.member("cel");
         let expression = cel.member("expression");
         if !cel.is_set() {
-            faults.push(cel.required(""));
+            errors.push(cel.required(""));
         } else if expression.text().len() > MAX_EXPRESSION_BYTES {
-            faults.push(expression.too_long(MAX_EXPRESSION_BYTES));
+            errors.push(expression.too_long(MAX_EXPRESSION_BYTES));
         } else {
-            validate_device_selector(&expression, faults);
+            validate_device_selector(&expression, errors);
         }
     }
 }
 
-/// The faults of what is told to a driver.
-fn validate_opaque(configuration: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of what is told to a driver.
+fn validate_opaque(configuration: &Field<'_>, errors: &mut ErrorList) {
     let opaque = configuration.member("opaque");
     if !opaque.is_set() {
-        faults.push(opaque.required(""));
+        errors.push(opaque.required(""));
         return;
     }
-    names::validate_driver(&opaque.member("driver"), faults);
+    names::validate_driver(&opaque.member("driver"), errors);
     let parameters = opaque.member("parameters");
     if parameters.is_set() {
-        validate_parameters(&parameters, faults);
+        validate_parameters(&parameters, errors);
     } else {
-        faults.push(parameters.required(""));
+        errors.push(parameters.required(""));
     }
 }
 
-/// The faults of an object that only a driver understands. It is not shown.
-fn validate_parameters(parameters: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of an object that only a driver understands. It is not shown.
+fn validate_parameters(parameters: &Field<'_>, errors: &mut ErrorList) {
     let bytes = parameters.value().map(|value| value.to_string().len());
     if bytes.is_some_and(|bytes| bytes > MAX_PARAMETERS_BYTES) {
-        faults.push(parameters.too_long(MAX_PARAMETERS_BYTES));
+        errors.push(parameters.too_long(MAX_PARAMETERS_BYTES));
     } else if parameters.value().is_none_or(|value| !value.is_object()) {
-        faults.push(parameters.invalid_value("<value omitted>", "must be a valid JSON object"));
+        errors.push(parameters.invalid_value("<value omitted>", "must be a valid JSON object"));
     }
 }
 

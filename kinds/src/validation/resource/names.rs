@@ -6,9 +6,9 @@ use api::field::Field;
 use api::field_error::go_quote;
 use api::names;
 
-use crate::validation::Faults;
 use crate::validation::formats::{c_identifier, require_text};
 use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
+use api::error_list::ErrorList;
 
 const MAX_DOMAIN: usize = 63;
 const MAX_IDENTIFIER: usize = 32;
@@ -17,35 +17,35 @@ const CUT: &str = "...";
 const MAX_POOL_NAME: usize = 253;
 const UUID_BYTES: usize = 36;
 
-/// The faults of the name of a driver.
-pub fn validate_driver(driver: &Field<'_>, faults: &mut Faults) {
-    validate_csi_driver_name(driver, faults);
+/// Adds the errors of the name of a driver.
+pub fn validate_driver(driver: &Field<'_>, errors: &mut ErrorList) {
+    validate_csi_driver_name(driver, errors);
 }
 
-/// The faults of the name of a pool: subdomains with slashes between them.
-pub fn validate_pool(pool: &Field<'_>, faults: &mut Faults) {
-    if !require_text(pool, faults) {
+/// Adds the errors of the name of a pool: subdomains with slashes between them.
+pub fn validate_pool(pool: &Field<'_>, errors: &mut ErrorList) {
+    if !require_text(pool, errors) {
         return;
     }
     if pool.text().len() > MAX_POOL_NAME {
-        faults.push(pool.too_long(MAX_POOL_NAME));
+        errors.push(pool.too_long(MAX_POOL_NAME));
     }
     for part in pool.text().split('/') {
         for message in names::dns_subdomain(part) {
-            faults.push(pool.invalid_value(part, message));
+            errors.push(pool.invalid_value(part, message));
         }
     }
 }
 
-/// The faults of the number of a share of a device, if there is one: a UUID in small letters.
-pub fn validate_share(share: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the number of a share of a device, if there is one: a UUID in small letters.
+pub fn validate_share(share: &Field<'_>, errors: &mut ErrorList) {
     if !share.is_set() {
         return;
     }
     if let Some(wrong) = uuid_fault(share.text()) {
-        faults.push(share.invalid(format!("error validating uid: {wrong}")));
+        errors.push(share.invalid(format!("error validating uid: {wrong}")));
     } else if share.text().len() != UUID_BYTES || share.text() != share.text().to_lowercase() {
-        faults.push(share.invalid(
+        errors.push(share.invalid(
             "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` \
              with lowercase hexadecimal characters",
         ));
@@ -100,22 +100,22 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     format!("{start}{CUT}{end}").into()
 }
 
-/// The faults of the name of an attribute or a capacity: an identifier that may have a domain in
+/// Adds the errors of the name of an attribute or a capacity: an identifier that may have a domain in
 /// front. They are reported at the map.
-pub fn validate_qualified(name: &str, place: &Field<'_>, faults: &mut Faults) {
+pub fn validate_qualified(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some(identifier), None, _) => validate_identifier(identifier, place, faults),
+        (Some(identifier), None, _) => validate_identifier(identifier, place, errors),
         (Some(domain), Some(identifier), None) => {
             if domain.is_empty() {
-                faults.push(place.invalid_value("", "the domain must not be empty"));
+                errors.push(place.invalid_value("", "the domain must not be empty"));
             } else {
-                validate_domain(domain, place, faults);
+                validate_domain(domain, place, errors);
             }
             if identifier.is_empty() {
-                faults.push(place.invalid_value("", "the name must not be empty"));
+                errors.push(place.invalid_value("", "the name must not be empty"));
             } else {
-                validate_identifier(identifier, place, faults);
+                validate_identifier(identifier, place, errors);
             }
         }
         // Kubernetes accepts more parts.
@@ -123,30 +123,30 @@ pub fn validate_qualified(name: &str, place: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_domain(domain: &str, place: &Field<'_>, faults: &mut Faults) {
+fn validate_domain(domain: &str, place: &Field<'_>, errors: &mut ErrorList) {
     if domain.len() > MAX_DOMAIN {
-        faults.push(place.too_long(MAX_DOMAIN));
+        errors.push(place.too_long(MAX_DOMAIN));
     }
     for message in names::dns_subdomain(&domain.to_lowercase()) {
-        faults.push(place.invalid_value(domain, message));
+        errors.push(place.invalid_value(domain, message));
     }
 }
 
-fn validate_identifier(identifier: &str, place: &Field<'_>, faults: &mut Faults) {
+fn validate_identifier(identifier: &str, place: &Field<'_>, errors: &mut ErrorList) {
     if identifier.len() > MAX_IDENTIFIER {
-        faults.push(place.too_long(MAX_IDENTIFIER));
+        errors.push(place.too_long(MAX_IDENTIFIER));
     }
     for message in c_identifier(identifier) {
-        faults.push(place.invalid_value(identifier, message));
+        errors.push(place.invalid_value(identifier, message));
     }
 }
 
-/// The faults of the name of an attribute that has a domain.
-pub fn validate_fully_qualified(attribute: &Field<'_>, faults: &mut Faults) {
-    validate_qualified(attribute.text(), attribute, faults);
+/// Adds the errors of the name of an attribute that has a domain.
+pub fn validate_fully_qualified(attribute: &Field<'_>, errors: &mut ErrorList) {
+    validate_qualified(attribute.text(), attribute, errors);
     if !attribute.text().contains('/') {
         let detail = "a fully qualified name must be a domain and a name separated by a slash";
-        faults.push(attribute.invalid(detail));
+        errors.push(attribute.invalid(detail));
     }
 }
 
@@ -186,18 +186,18 @@ impl<'c> Requests<'c> {
         })
     }
 
-    /// The faults of a text that names one of them.
-    pub fn validate(&self, text: &Field<'_>, faults: &mut Faults) {
+    /// Adds the errors of a text that names one of them.
+    pub fn validate(&self, text: &Field<'_>, errors: &mut ErrorList) {
         let parts = text.text().split('/');
         if parts.clone().count() <= 2 {
             for part in parts {
                 for message in names::dns_label(part) {
-                    faults.push(text.invalid_value(part, message));
+                    errors.push(text.invalid_value(part, message));
                 }
             }
         }
         if !self.has(text.text()) {
-            faults.push(text.invalid_value(
+            errors.push(text.invalid_value(
                 text.text(),
                 "must be the name of a request in the claim or the name of a request and a \
                  subrequest separated by '/'",

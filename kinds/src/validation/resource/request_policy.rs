@@ -5,25 +5,25 @@ use api::quantity::Quantity;
 
 use super::validate_length;
 use crate::defaults::pods::resources::read;
-use crate::validation::Faults;
+use api::error_list::ErrorList;
 
 const MAX_VALUES: usize = 10;
 
-/// The faults of the policy of an amount of capacity.
-pub fn validate_policy(amount: &Field<'_>, is_shared: bool, faults: &mut Faults) {
+/// Adds the errors of the policy of an amount of capacity.
+pub fn validate_policy(amount: &Field<'_>, is_shared: bool, errors: &mut ErrorList) {
     let policy = amount.member("requestPolicy");
     if !policy.is_set() {
         return;
     }
     if !is_shared {
-        faults.push(policy.forbidden("allowMultipleAllocations must be true"));
+        errors.push(policy.forbidden("allowMultipleAllocations must be true"));
         return;
     }
     let values = policy.member("validValues");
     let range = policy.member("validRange");
     let name = match (values.is_empty(), range.is_set()) {
         (false, true) => {
-            faults.push(policy.forbidden(
+            errors.push(policy.forbidden(
                 "exactly one policy can be specified, cannot specify \"validValues\" and \
                  \"validRange\" at the same time",
             ));
@@ -35,16 +35,16 @@ pub fn validate_policy(amount: &Field<'_>, is_shared: bool, faults: &mut Faults)
     };
     let default = policy.member("default");
     let Some(preset) = quantity(&default) else {
-        faults.push(default.required(format!("required when {name} is defined")));
+        errors.push(default.required(format!("required when {name} is defined")));
         return;
     };
     let Some(most) = quantity(&amount.member("value")) else {
         return;
     };
     if range.is_set() {
-        validate_range(&range, preset, most, faults);
+        validate_range(&range, preset, most, errors);
     } else {
-        validate_values(&values, preset, most, faults);
+        validate_values(&values, preset, most, errors);
     }
 }
 
@@ -52,10 +52,10 @@ fn quantity(field: &Field<'_>) -> Option<Quantity> {
     field.value().and_then(read)
 }
 
-/// The faults of the amounts that can be asked for. They go up, and the default is one of them.
-fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, faults: &mut Faults) {
+/// Adds the errors of the amounts that can be asked for. They go up, and the default is one of them.
+fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, errors: &mut ErrorList) {
     let mut has_preset = false;
-    if validate_length(values, MAX_VALUES, faults) {
+    if validate_length(values, MAX_VALUES, errors) {
         let amounts: Vec<(Field<'_>, Quantity)> = values
             .items()
             .filter_map(|value| quantity(&value).map(|amount| (value, amount)))
@@ -63,13 +63,13 @@ fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, faults:
         for (before, (value, amount)) in amounts.iter().zip(amounts.iter().skip(1)) {
             if *amount < before.1 {
                 let detail = "values must be sorted in ascending order";
-                faults.push(value.invalid_value(amount.to_string(), detail));
+                errors.push(value.invalid_value(amount.to_string(), detail));
             }
         }
         for (value, amount) in &amounts {
             if *amount > most {
                 let detail = format!("option is larger than capacity value: {most}");
-                faults.push(value.invalid_value(amount.to_string(), detail));
+                errors.push(value.invalid_value(amount.to_string(), detail));
             }
         }
         // Amounts are the same if they are when rounded up to whole numbers.
@@ -78,7 +78,7 @@ fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, faults:
             let whole = amount.value();
             if seen.contains(&whole) {
                 let shown = whole.to_string().into();
-                faults.push(value.with_value(&shown).duplicate());
+                errors.push(value.with_value(&shown).duplicate());
             }
             seen.push(whole);
         }
@@ -86,37 +86,37 @@ fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, faults:
     }
     if !has_preset {
         let detail = "default value is not valid according to the requestPolicy";
-        faults.push(values.invalid_value(preset.to_string(), detail));
+        errors.push(values.invalid_value(preset.to_string(), detail));
     }
 }
 
-/// The faults of a range of amounts that has the default in it.
-fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, faults: &mut Faults) {
+/// Adds the errors of a range of amounts that has the default in it.
+fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, errors: &mut ErrorList) {
     let (min_field, max_field) = (range.member("min"), range.member("max"));
     let (Some(min), max) = (quantity(&min_field), quantity(&max_field)) else {
-        faults.push(min_field.required("required when validRange is defined"));
+        errors.push(min_field.required("required when validRange is defined"));
         return;
     };
     if min > most {
         let detail = format!("min is larger than capacity value: {most}");
-        faults.push(min_field.invalid_value(min.to_string(), detail));
+        errors.push(min_field.invalid_value(min.to_string(), detail));
     }
     if preset < min {
         let detail = format!("default is less than min: {min}");
-        faults.push(min_field.invalid_value(preset.to_string(), detail));
+        errors.push(min_field.invalid_value(preset.to_string(), detail));
     }
     if let Some(max) = max {
         if min > max {
             let detail = format!("min is larger than max: {max}");
-            faults.push(max_field.invalid_value(min.to_string(), detail));
+            errors.push(max_field.invalid_value(min.to_string(), detail));
         }
         if max > most {
             let detail = format!("max is larger than capacity value: {most}");
-            faults.push(max_field.invalid_value(max.to_string(), detail));
+            errors.push(max_field.invalid_value(max.to_string(), detail));
         }
         if preset > max {
             let detail = format!("default is more than max: {max}");
-            faults.push(max_field.invalid_value(preset.to_string(), detail));
+            errors.push(max_field.invalid_value(preset.to_string(), detail));
         }
     }
     let step_field = range.member("step");
@@ -126,11 +126,11 @@ fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, faults: &
     let one = min.plus(step);
     if one > most {
         let detail = format!("one step {one} is larger than capacity value: {most}");
-        faults.push(step_field.invalid_value(step.to_string(), detail));
+        errors.push(step_field.invalid_value(step.to_string(), detail));
     }
     for amount in [Some(preset), max].into_iter().flatten() {
         if !is_on_step(amount, min, step) {
-            faults.push(step_field.invalid_value(
+            errors.push(step_field.invalid_value(
                 amount.to_string(),
                 format!("value is not a multiple of a given step ({step}) from ({min})"),
             ));

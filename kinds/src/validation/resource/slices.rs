@@ -9,9 +9,10 @@ use super::devices::validate_device;
 use super::names::{validate_driver, validate_pool};
 use super::{validate_length, validate_unique};
 use crate::validation::formats::report;
-use crate::validation::internal::internal_json;
+use crate::validation::internal::internal_list_json;
 use crate::validation::pods::scheduling::validate_node_selector;
-use crate::validation::{Faults, texts};
+use crate::validation::texts;
+use api::error_list::ErrorList;
 
 const MAX_DEVICES: usize = 128;
 /// The limit for slices with devices that have taints or take of counters.
@@ -20,40 +21,39 @@ const MAX_COUNTER_SETS: usize = 8;
 const MAX_COUNTERS: usize = 32;
 const UNSET_OR_TRUE: &str = "must be either unset or set to true";
 
-/// The faults of a slice.
-pub fn validate_resourceslice(object: &Object) -> Faults {
-    validate(object, None)
+/// Adds the errors of a slice.
+pub fn validate_resourceslice(object: &Object, errors: &mut ErrorList) {
+    validate(object, None, errors);
 }
 
-/// The faults of a change to a slice: its driver, pool and node stay.
-pub fn validate_resourceslice_update(object: &Object, stored: &Object) -> Faults {
-    validate(object, Some(stored))
+/// Adds the errors of a change to a slice: its driver, pool and node stay.
+pub fn validate_resourceslice_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate(object, Some(stored), errors);
 }
 
-fn validate(object: &Object, stored: Option<&Object>) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_driver(&spec.member("driver"), &mut faults);
+    validate_driver(&spec.member("driver"), errors);
     let pool = spec.member("pool");
-    validate_pool(&pool.member("name"), &mut faults);
+    validate_pool(&pool.member("name"), errors);
     let count = pool.member("resourceSliceCount");
     let number = count.int().unwrap_or(0);
     if number <= 0 {
-        faults.push(count.invalid_value(number, "must be greater than zero"));
+        errors.push(count.invalid_value(number, "must be greater than zero"));
     }
     let generation = pool.member("generation");
     if generation.int().is_some_and(|generation| generation < 0) {
-        faults.push(generation.invalid("must be greater than or equal to zero"));
+        errors.push(generation.invalid("must be greater than or equal to zero"));
     }
     if let Some(stored) = stored {
-        validate_unchanged(&spec, &Field::of(stored, "spec"), &mut faults);
+        validate_unchanged(&spec, &Field::of(stored, "spec"), errors);
     }
-    validate_nodes(&spec, &mut faults);
+    validate_nodes(&spec, errors);
     let devices = spec.member("devices");
     let counters = spec.member("sharedCounters");
     if devices.is_set() && counters.is_set() {
         let detail = "only one of `sharedCounters` or `devices` is allowed";
-        faults.push(spec.invalid_value("", detail));
+        errors.push(spec.invalid_value("", detail));
     }
     let is_complex = devices.list().iter().any(|device| {
         let has = |name: &str| device.get(name).is_some_and(|list| list != &Value::Null);
@@ -64,24 +64,23 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
     } else {
         MAX_DEVICES
     };
-    if validate_length(&devices, most, &mut faults) {
+    if validate_length(&devices, most, errors) {
         let has_own_nodes = spec.member("perDeviceNodeSelection").is_true();
         for device in devices.items() {
-            validate_device(&device, has_own_nodes, &mut faults);
+            validate_device(&device, has_own_nodes, errors);
         }
-        validate_unique(&devices, "name", &mut faults);
+        validate_unique(&devices, "name", errors);
     }
-    if validate_length(&counters, MAX_COUNTER_SETS, &mut faults) {
+    if validate_length(&counters, MAX_COUNTER_SETS, errors) {
         for set in counters.items() {
-            validate_counter_set(&set, "name", &mut faults);
+            validate_counter_set(&set, "name", errors);
         }
-        validate_unique(&counters, "name", &mut faults);
+        validate_unique(&counters, "name", errors);
     }
-    faults
 }
 
 /// What of a slice can't change.
-fn validate_unchanged(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+fn validate_unchanged(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let (pool, old_pool) = (spec.member("pool"), before.member("pool"));
     let fields = [
         (pool.member("name"), old_pool.member("name")),
@@ -89,28 +88,28 @@ fn validate_unchanged(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults)
     ];
     for (field, old) in fields {
         if field.text() != old.text() {
-            faults.push(field.invalid_value(field.text(), "field is immutable"));
+            errors.push(field.invalid_value(field.text(), "field is immutable"));
         }
     }
     let node = spec.member("nodeName");
     if node.value() != before.member("nodeName").value() {
-        faults.push(node.invalid("field is immutable"));
+        errors.push(node.invalid("field is immutable"));
     }
 }
 
-/// The faults of counters of a set, with the name of the set in this member.
-pub(super) fn validate_counter_set(set: &Field<'_>, member: &str, faults: &mut Faults) {
-    texts::require_valid(&set.member(member), names::dns_label, faults);
+/// Adds the errors of counters of a set, with the name of the set in this member.
+pub(super) fn validate_counter_set(set: &Field<'_>, member: &str, errors: &mut ErrorList) {
+    texts::require_valid(&set.member(member), names::dns_label, errors);
     let counters = set.member("counters");
     if counters.is_empty() {
-        faults.push(counters.required(""));
+        errors.push(counters.required(""));
     }
-    if !validate_length(&counters, MAX_COUNTERS, faults) {
+    if !validate_length(&counters, MAX_COUNTERS, errors) {
         return;
     }
     for (name, _) in counters.entries() {
         for message in names::dns_label(name) {
-            faults.push(counters.invalid_value(name, message));
+            errors.push(counters.invalid_value(name, message));
         }
     }
 }
@@ -123,16 +122,16 @@ const NODES: [&str; 4] = [
     "perDeviceNodeSelection",
 ];
 
-fn validate_nodes(spec: &Field<'_>, faults: &mut Faults) {
-    let found = validate_node_choice(spec, &NODES, faults);
+fn validate_nodes(spec: &Field<'_>, errors: &mut ErrorList) {
+    let found = validate_node_choice(spec, &NODES, errors);
     let one = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` \
                is required";
     match found.len() {
-        0 => faults.push(spec.required(one)),
+        0 => errors.push(spec.required(one)),
         1 => {}
         _ => {
             let detail = format!("{one}, but multiple fields are set");
-            faults.push(spec.invalid_value(names_text(&found), detail));
+            errors.push(spec.invalid_value(names_text(&found), detail));
         }
     }
 }
@@ -143,11 +142,11 @@ pub(super) fn names_text(names: &[&str]) -> String {
     format!("{{{}}}", quoted.join(", "))
 }
 
-/// The faults of the nodes that have devices. Returns the ways in which they are given.
+/// Adds the errors of the nodes that have devices. Returns the ways in which they are given.
 pub(super) fn validate_node_choice<'n>(
     choice: &Field<'_>,
     names: &[&'n str],
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> Vec<&'n str> {
     let mut found = Vec::new();
     for name in names {
@@ -157,16 +156,16 @@ pub(super) fn validate_node_choice<'n>(
         };
         match value {
             Value::Bool(false) => {
-                faults.push(field.invalid(UNSET_OR_TRUE));
+                errors.push(field.invalid(UNSET_OR_TRUE));
                 continue;
             }
             Value::String(text) if text.is_empty() => {
                 let detail = "must be either unset or set to a non-empty string";
-                faults.push(field.invalid(detail));
+                errors.push(field.invalid(detail));
                 continue;
             }
-            Value::String(text) => report(&field, api::names::dns_subdomain(text), faults),
-            Value::Object(_) => validate_selector(&field, faults),
+            Value::String(text) => report(&field, api::names::dns_subdomain(text), errors),
+            Value::Object(_) => validate_selector(&field, errors),
             _ => {}
         }
         found.push(*name);
@@ -175,17 +174,14 @@ pub(super) fn validate_node_choice<'n>(
 }
 
 /// A selector of the nodes of devices has one term.
-fn validate_selector(selector: &Field<'_>, faults: &mut Faults) {
-    validate_node_selector(selector, faults);
+fn validate_selector(selector: &Field<'_>, errors: &mut ErrorList) {
+    validate_node_selector(selector, errors);
     let terms = selector.member("nodeSelectorTerms");
     if terms.len() != 1 {
-        let json = |term: &Value| internal_json("core.v1.NodeSelectorTerm", Some(term));
-        let shown: Vec<String> = terms.list().iter().map(json).collect();
-        let mut fault = terms.invalid("must have exactly one node selector term");
-        fault.value = match terms.is_set() {
-            true => format!("[{}]", shown.join(",")),
+        let error = terms.invalid("must have exactly one node selector term");
+        errors.push(error.showing_json(|| match terms.is_set() {
+            true => internal_list_json("core.v1.NodeSelectorTerm", terms.list()),
             false => "null".to_owned(),
-        };
-        faults.push(fault);
+        }));
     }
 }

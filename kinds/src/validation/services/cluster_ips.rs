@@ -7,87 +7,86 @@ use api::field_error::FieldErrorKind;
 use api::object::Object;
 use serde_json::Value;
 
-use super::super::Faults;
 use super::super::addresses::{is_v4, parse_address, validate_legacy_address};
 use super::super::formats::one_of;
 use super::{Service, stored_texts};
+use api::error_list::ErrorList;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 const NO_CHANGE: &str = "may not change once set";
 
-/// The faults of the fields for addresses, each with the others.
-pub(super) fn validate(object: &Object, stored: Option<&Object>) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of the fields for addresses, each with the others.
+pub(super) fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let service = Service::of(object);
     if service.kind == "ExternalName" {
-        return faults;
+        return;
     }
     let spec = &service.spec;
     let families = spec.member("ipFamilies");
     let policy = spec.member("ipFamilyPolicy");
     let (first, ips) = (spec.member("clusterIP"), spec.member("clusterIPs"));
-    validate_first(&first, &ips, &mut faults);
+    let reported = errors.reported();
+    validate_first(&first, &ips, errors);
     let mut seen = HashSet::new();
     for family in families.items() {
-        one_of(&family, FAMILIES, &mut faults);
+        one_of(&family, FAMILIES, errors);
         if !seen.insert(family.text()) {
-            faults.push(family.duplicate());
+            errors.push(family.duplicate());
         }
     }
     if policy.is_set() {
-        one_of(&policy, POLICIES, &mut faults);
+        one_of(&policy, POLICIES, errors);
     }
     let existing = stored_texts(stored, "clusterIPs");
     let mut is_readable = true;
     for (index, ip) in ips.items().enumerate() {
         if index == 0 && ip.text() == "None" {
             if ips.len() > 1 {
-                faults.push(ips.invalid("'None' must be the first and only value"));
+                errors.push(ips.invalid("'None' must be the first and only value"));
                 is_readable = false;
             }
             continue;
         }
-        let before = faults.len();
-        validate_legacy_address(&ip, &existing, &mut faults);
-        is_readable &= faults.len() == before;
+        let before = errors.reported();
+        validate_legacy_address(&ip, &existing, errors);
+        is_readable &= errors.reported() == before;
     }
     if ips.len() > 2 {
-        faults.push(ips.invalid("may only hold up to 2 values"));
+        errors.push(ips.invalid("may only hold up to 2 values"));
     }
     if !is_readable {
-        return faults;
+        return;
     }
     let mut texts = ips.items();
     if let Some(place) = texts.position(|ip| parse_address(ip.text()).is_none())
         && ips.len() > 1
     {
         let why = format!("failed to check for dual stack with error:invalid IP[{place}]: None");
-        faults.push(ips.fault(FieldErrorKind::Internal, why));
+        errors.push(ips.fault(FieldErrorKind::Internal, why));
     }
     if ips.len() > 1 && !has_both_families(&ips) {
-        faults.push(ips.invalid("may specify no more than one IP for each IP family"));
+        errors.push(ips.invalid("may specify no more than one IP for each IP family"));
     }
     if !service.is_headless() {
-        validate_families(&ips, &families, &mut faults);
+        validate_families(&ips, &families, errors);
     }
     let had = stored_texts(stored, "ipFamilies").len();
     let releases = policy.text() != "SingleStack" && (1..had).contains(&families.len());
-    if releases && faults.is_empty() {
-        faults.push(policy.invalid("must be 'SingleStack' to release the secondary IP family"));
+    if releases && errors.reported() == reported {
+        errors.push(policy.invalid("must be 'SingleStack' to release the secondary IP family"));
     }
-    faults
 }
 
-fn validate_first(first: &Field<'_>, ips: &Field<'_>, faults: &mut Faults) {
+fn validate_first(first: &Field<'_>, ips: &Field<'_>, errors: &mut ErrorList) {
     let has_first = !first.text().is_empty();
     match (has_first, ips.list().first()) {
-        (true, None) => faults.push(ips.required("")),
+        (true, None) => errors.push(ips.required("")),
         (true, Some(ip)) if *ip != first.text() => {
-            faults.push(ips.invalid("first value must match `clusterIP`"));
+            errors.push(ips.invalid("first value must match `clusterIP`"));
         }
         (false, Some(_)) => {
-            faults.push(ips.invalid("must be empty when `clusterIP` is not specified"));
+            errors.push(ips.invalid("must be empty when `clusterIP` is not specified"));
         }
         _ => {}
     }
@@ -99,88 +98,86 @@ fn has_both_families(ips: &Field<'_>) -> bool {
     families == HashSet::from([Some(true), Some(false)])
 }
 
-fn validate_families(ips: &Field<'_>, families: &Field<'_>, faults: &mut Faults) {
+fn validate_families(ips: &Field<'_>, families: &Field<'_>, errors: &mut ErrorList) {
     for (index, (ip, family)) in ips.items().zip(families.items()).enumerate() {
         let family = family.text();
         let is_v6 = parse_address(ip.text()).is_some_and(|address| !is_v4(address));
         if FAMILIES.contains(&family) && (family == "IPv6") != is_v6 {
             let why = format!("expected an {family} value as indicated by `ipFamilies[{index}]`");
-            faults.push(ip.invalid(why));
+            errors.push(ip.invalid(why));
         }
     }
 }
 
-/// The faults of changes to addresses and families. The first ones stay.
-pub(super) fn validate_changes(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of changes to addresses and families. The first ones stay.
+pub(super) fn validate_changes(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (now, before) = (Service::of(object), Service::of(stored));
     if now.kind == "ExternalName" || before.kind == "ExternalName" {
-        return faults;
+        return;
     }
     if !(now.is_headless() && before.is_headless()) {
-        validate_ip_changes(&now, &before, &mut faults);
+        validate_ip_changes(&now, &before, errors);
     }
     let is_free =
         |service: &Service<'_>| service.is_headless() && service.spec.member("selector").is_empty();
     if !is_free(&now) && !is_free(&before) {
-        validate_family_changes(&now, &before, &mut faults);
+        validate_family_changes(&now, &before, errors);
     }
-    faults
 }
 
 fn differs(one: Option<&Value>, other: Option<&Value>) -> bool {
     matches!((one, other), (Some(one), Some(other)) if one != other)
 }
 
-fn validate_ip_changes(now: &Service<'_>, before: &Service<'_>, faults: &mut Faults) {
+fn validate_ip_changes(now: &Service<'_>, before: &Service<'_>, errors: &mut ErrorList) {
     let ips = now.spec.member("clusterIPs");
     let (new, old) = (ips.list(), before.spec.member("clusterIPs").list());
     let all = || ips.value().cloned().unwrap_or(Value::Null);
     if new.len() == old.len() {
         for (index, _) in new.iter().zip(old).enumerate().filter(|(_, (a, b))| a != b) {
-            faults.push(ips.index(index).invalid_value(all(), NO_CHANGE));
+            errors.push(ips.index(index).invalid_value(all(), NO_CHANGE));
         }
         return;
     }
     if old.len() > new.len() && new.is_empty() {
         let why = "primary clusterIP can not be unset";
-        faults.push(ips.index(0).invalid_value(all(), why));
+        errors.push(ips.index(0).invalid_value(all(), why));
     }
     if differs(new.first(), old.first()) {
-        faults.push(ips.index(0).invalid_value(all(), NO_CHANGE));
+        errors.push(ips.index(0).invalid_value(all(), NO_CHANGE));
     }
     if old.len() > new.len() && new.len() == 1 {
-        validate_release(now, "clusterIP", faults);
+        validate_release(now, "clusterIP", errors);
     }
 }
 
-fn validate_family_changes(now: &Service<'_>, before: &Service<'_>, faults: &mut Faults) {
+fn validate_family_changes(now: &Service<'_>, before: &Service<'_>, errors: &mut ErrorList) {
     let families = now.spec.member("ipFamilies");
     let (new, old) = (families.list(), before.spec.member("ipFamilies").list());
     let all = || families.value().cloned().unwrap_or(Value::Null);
     if new.len() == old.len() {
         for _ in new.iter().zip(old).filter(|(a, b)| a != b) {
-            faults.push(families.index(0).invalid_value(all(), NO_CHANGE));
+            errors.push(families.index(0).invalid_value(all(), NO_CHANGE));
         }
         return;
     }
     if old.len() > new.len() && new.is_empty() {
         let why = "primary ipFamily can not be unset";
-        faults.push(families.index(0).invalid_value(all(), why));
+        errors.push(families.index(0).invalid_value(all(), why));
     }
     if differs(new.first(), old.first()) {
-        faults.push(families.index(0).invalid(NO_CHANGE));
+        errors.push(families.index(0).invalid(NO_CHANGE));
     }
     if old.len() > new.len() && new.len() == 1 {
-        validate_release(now, "ipFamily", faults);
+        validate_release(now, "ipFamily", errors);
     }
 }
 
 /// What is released of two families is released by the policy too.
-fn validate_release(now: &Service<'_>, what: &str, faults: &mut Faults) {
+fn validate_release(now: &Service<'_>, what: &str, errors: &mut ErrorList) {
     let policy = now.spec.member("ipFamilyPolicy");
     if policy.text() != "SingleStack" {
-        faults.push(policy.invalid(format!(
+        errors.push(policy.invalid(format!(
             "must be set to 'SingleStack' when releasing the secondary {what}"
         )));
     }

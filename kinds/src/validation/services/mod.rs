@@ -6,16 +6,15 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind};
 use api::names;
 use api::object::Object;
 
-use super::Faults;
 use super::addresses::{parse_address, validate_legacy_address, validate_range_text};
 use super::endpoints::{validate_application, validate_number_and_protocol};
 use super::formats::{one_of, port_number, port_number_or_name, report, require_text};
 use super::internal::internal_json;
 use super::selectors::validate_labels;
+use api::error_list::ErrorList;
 
 const MAX_AFFINITY_SECONDS: i64 = 86_400;
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
@@ -23,27 +22,27 @@ const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// The faults of a new Service.
-pub fn validate_service(object: &Object) -> Faults {
-    validate(object, None)
+/// Adds the errors of a new Service.
+pub fn validate_service(object: &Object, errors: &mut ErrorList) {
+    validate(object, None, errors);
 }
 
-/// The faults of a change to a Service.
-pub fn validate_service_update(object: &Object, stored: &Object) -> Faults {
-    let faults = cluster_ips::validate(object, Some(stored));
-    if !faults.is_empty() {
-        return faults;
+/// Adds the errors of a change to a Service.
+pub fn validate_service_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    let before = errors.reported();
+    cluster_ips::validate(object, Some(stored), errors);
+    if errors.reported() > before {
+        return;
     }
-    let mut faults = cluster_ips::validate_changes(object, stored);
-    validate_balancer_class_change(object, stored, &mut faults);
-    validate_health_check_change(object, stored, &mut faults);
-    faults.extend(validate(object, Some(stored)));
-    faults
+    cluster_ips::validate_changes(object, stored, errors);
+    validate_balancer_class_change(object, stored, errors);
+    validate_health_check_change(object, stored, errors);
+    validate(object, Some(stored), errors);
 }
 
-/// The faults of a Service's addresses and their families, which are told in front of all others.
-pub fn validate_cluster_ips(object: &Object, stored: Option<&Object>) -> Faults {
-    cluster_ips::validate(object, stored)
+/// Adds the errors of a Service's addresses and their families, which are told in front of all others.
+pub fn validate_cluster_ips(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
+    cluster_ips::validate(object, stored, errors);
 }
 
 /// A Service with its type, which most rules ask for.
@@ -83,79 +82,78 @@ impl<'s> Service<'s> {
     }
 }
 
-fn validate(object: &Object, stored: Option<&Object>) -> Faults {
+fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     // The server allocates addresses before it validates, and checks what it has for that first.
-    let faults = cluster_ips::validate(object, stored);
-    if !faults.is_empty() {
-        return faults;
+    let before = errors.reported();
+    cluster_ips::validate(object, stored, errors);
+    if errors.reported() > before {
+        return;
     }
-    let mut faults = Faults::new();
     let service = Service::of(object);
     let spec = &service.spec;
-    validate_topology_annotations(object, &mut faults);
+    validate_topology_annotations(object, errors);
     let ports = spec.member("ports");
     if ports.is_empty() && !service.is_headless() && service.kind != "ExternalName" {
-        faults.push(ports.required(""));
+        errors.push(ports.required(""));
     }
-    validate_kind(&service, &mut faults);
-    validate_ports(&service, &mut faults);
-    validate_labels(&spec.member("selector"), &mut faults);
-    validate_affinity(spec, &mut faults);
-    validate_external_ips(spec, stored, &mut faults);
+    validate_kind(&service, errors);
+    validate_ports(&service, errors);
+    validate_labels(&spec.member("selector"), errors);
+    validate_affinity(spec, errors);
+    validate_external_ips(spec, stored, errors);
     let kind = spec.member("type");
-    if require_text(&kind, &mut faults) {
+    if require_text(&kind, errors) {
         let kinds = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-        one_of(&kind, kinds, &mut faults);
+        one_of(&kind, kinds, errors);
     }
-    validate_port_conflicts(&service, &mut faults);
-    validate_source_ranges(object, stored, &service, &mut faults);
-    validate_balancer(&service, &mut faults);
-    validate_traffic(&service, &mut faults);
-    faults
+    validate_port_conflicts(&service, errors);
+    validate_source_ranges(object, stored, &service, errors);
+    validate_balancer(&service, errors);
+    validate_traffic(&service, errors);
 }
 
-fn validate_topology_annotations(object: &Object, faults: &mut Faults) {
+fn validate_topology_annotations(object: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let annotations = metadata.member("annotations");
     let mode = annotations.key(TOPOLOGY_MODE);
     let hints = annotations.key(HINTS);
     if mode.is_set() && hints.is_set() && mode.text() != hints.text() {
-        faults.push(mode.invalid(format!(
+        errors.push(mode.invalid(format!(
             "must match annotations[{HINTS}] when both are specified"
         )));
     }
 }
 
 /// The rules of single types.
-fn validate_kind(service: &Service<'_>, faults: &mut Faults) {
+fn validate_kind(service: &Service<'_>, errors: &mut ErrorList) {
     let spec = &service.spec;
     let ips = spec.member("clusterIPs");
     match service.kind {
         "LoadBalancer" | "NodePort" if service.is_headless() => {
             let why = format!("may not be set to 'None' for {} services", service.kind);
-            faults.push(ips.index(0).invalid(why));
+            errors.push(ips.index(0).invalid(why));
         }
         "ExternalName" => {
             for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 let field = spec.member(name);
                 if field.is_set() && (name == "ipFamilyPolicy" || !field.is_empty()) {
-                    faults.push(field.forbidden("may not be set for ExternalName services"));
+                    errors.push(field.forbidden("may not be set for ExternalName services"));
                 }
             }
             let target = spec.member("externalName");
             let name = target.text().strip_suffix('.').unwrap_or(target.text());
             if name.is_empty() {
-                faults.push(target.required(""));
+                errors.push(target.required(""));
             } else {
                 let wrong = names::dns_subdomain(name).into_iter();
-                faults.extend(wrong.map(|message| target.invalid_value(name, message)));
+                errors.extend(wrong.map(|message| target.invalid_value(name, message)));
             }
         }
         _ => {}
     }
 }
 
-fn validate_ports(service: &Service<'_>, faults: &mut Faults) {
+fn validate_ports(service: &Service<'_>, errors: &mut ErrorList) {
     let ports = service.spec.member("ports");
     let ports: Vec<Field<'_>> = ports.items().collect();
     let needs_names = ports.len() > 1;
@@ -163,25 +161,25 @@ fn validate_ports(service: &Service<'_>, faults: &mut Faults) {
     for port in &ports {
         let name = port.member("name");
         if !name.text().is_empty() {
-            report(&name, names::dns_label(name.text()), faults);
+            report(&name, names::dns_label(name.text()), errors);
             if !seen.insert(name.text()) {
-                faults.push(name.duplicate());
+                errors.push(name.duplicate());
             }
         } else if needs_names {
-            faults.push(name.required(""));
+            errors.push(name.required(""));
         }
-        validate_number_and_protocol(port, faults);
+        validate_number_and_protocol(port, errors);
         let target = port.member("targetPort");
-        report(&target, port_number_or_name(&target), faults);
-        validate_application(port, faults);
+        report(&target, port_number_or_name(&target), errors);
+        validate_application(port, errors);
     }
 }
 
-fn validate_affinity(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_affinity(spec: &Field<'_>, errors: &mut ErrorList) {
     let affinity = spec.member("sessionAffinity");
     let config = spec.member("sessionAffinityConfig");
-    if require_text(&affinity, faults) {
-        one_of(&affinity, &["ClientIP", "None"], faults);
+    if require_text(&affinity, errors) {
+        one_of(&affinity, &["ClientIP", "None"], errors);
     }
     match affinity.text() {
         "ClientIP" => {
@@ -190,18 +188,18 @@ fn validate_affinity(spec: &Field<'_>, faults: &mut Faults) {
             let why = "when session affinity type is ClientIP";
             match timeout.int() {
                 Some(seconds) if !(1..=MAX_AFFINITY_SECONDS).contains(&seconds) => {
-                    faults.push(timeout.invalid(format!(
+                    errors.push(timeout.invalid(format!(
                         "must be greater than 0 and less than {MAX_AFFINITY_SECONDS}"
                     )));
                 }
                 Some(_) => {}
-                None if !config.is_set() => faults.push(config.required(why)),
-                None if !client.is_set() => faults.push(client.required(why)),
-                None => faults.push(timeout.required(why)),
+                None if !config.is_set() => errors.push(config.required(why)),
+                None if !client.is_set() => errors.push(client.required(why)),
+                None => errors.push(timeout.required(why)),
             }
         }
         "None" if config.is_set() => {
-            faults.push(config.forbidden("must not be set when session affinity is None"));
+            errors.push(config.forbidden("must not be set when session affinity is None"));
         }
         _ => {}
     }
@@ -215,26 +213,26 @@ fn stored_texts<'s>(stored: Option<&'s Object>, name: &str) -> Vec<&'s str> {
     texts.filter_map(serde_json::Value::as_str).collect()
 }
 
-fn validate_external_ips(spec: &Field<'_>, stored: Option<&Object>, faults: &mut Faults) {
+fn validate_external_ips(spec: &Field<'_>, stored: Option<&Object>, errors: &mut ErrorList) {
     let existing = stored_texts(stored, "externalIPs");
     for ip in spec.member("externalIPs").items() {
-        let before = faults.len();
-        let address = validate_legacy_address(&ip, &existing, faults);
-        if let (Some(address), true) = (address, faults.len() == before) {
-            validate_non_special_ip(&ip, address, faults);
+        let before = errors.reported();
+        let address = validate_legacy_address(&ip, &existing, errors);
+        if let (Some(address), true) = (address, errors.reported() == before) {
+            validate_non_special_ip(&ip, address, errors);
         }
     }
 }
 
 /// An address that may stand for a host on a network.
-pub(super) fn validate_non_special_ip(field: &Field<'_>, address: IpAddr, faults: &mut Faults) {
+pub(super) fn validate_non_special_ip(field: &Field<'_>, address: IpAddr, errors: &mut ErrorList) {
     let address = address.to_canonical();
     if address.is_unspecified() {
         let why = format!("may not be unspecified ({})", field.text());
-        faults.push(field.invalid(why));
+        errors.push(field.invalid(why));
     }
     if address.is_loopback() {
-        faults.push(field.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+        errors.push(field.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
     }
     let (is_link_local, is_link_local_group) = match address {
         IpAddr::V4(address) => (
@@ -248,28 +246,28 @@ pub(super) fn validate_non_special_ip(field: &Field<'_>, address: IpAddr, faults
     };
     if is_link_local {
         let why = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
-        faults.push(field.invalid(why));
+        errors.push(field.invalid(why));
     }
     if is_link_local_group {
         let why = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
-        faults.push(field.invalid(why));
+        errors.push(field.invalid(why));
     }
 }
 
-fn validate_port_conflicts(service: &Service<'_>, faults: &mut Faults) {
+fn validate_port_conflicts(service: &Service<'_>, errors: &mut ErrorList) {
     let ports = service.spec.member("ports");
     let ports: Vec<Field<'_>> = ports.items().collect();
     let node_port = |port: &Field<'_>| port.member("nodePort").int().unwrap_or_default();
     if service.kind == "ClusterIP" {
         for port in ports.iter().filter(|port| node_port(port) != 0) {
             let field = port.member("nodePort");
-            faults.push(field.forbidden("may not be used when `type` is 'ClusterIP'"));
+            errors.push(field.forbidden("may not be used when `type` is 'ClusterIP'"));
         }
     }
     let mut seen = HashSet::new();
     for port in ports.iter().filter(|port| node_port(port) != 0) {
         if !seen.insert((port.member("protocol").text(), node_port(port))) {
-            faults.push(port.member("nodePort").duplicate());
+            errors.push(port.member("nodePort").duplicate());
         }
     }
     let mut seen = HashSet::new();
@@ -278,11 +276,8 @@ fn validate_port_conflicts(service: &Service<'_>, faults: &mut Faults) {
         let protocol = port.member("protocol").text();
         if !seen.insert((protocol, number)) {
             let shown = serde_json::json!({"protocol": protocol, "port": number});
-            let json = internal_json("core.v1.ServicePort", Some(&shown));
-            faults.push(FieldError {
-                kind: FieldErrorKind::Duplicate,
-                ..FieldError::invalid_document(port.path(), &json, "")
-            });
+            let json = || internal_json("core.v1.ServicePort", Some(&shown));
+            errors.push(port.duplicate().showing_json(json));
         }
     }
 }
@@ -291,20 +286,20 @@ fn validate_source_ranges(
     object: &Object,
     stored: Option<&Object>,
     service: &Service<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let ranges = service.spec.member("loadBalancerSourceRanges");
     if !ranges.is_empty() {
         // This path begins with a capital letter in Kubernetes.
         let ranges = Field::named("spec.LoadBalancerSourceRanges", ranges.value());
         if !service.is_balancer() {
-            faults.push(ranges.forbidden(ONLY_BALANCERS));
+            errors.push(ranges.forbidden(ONLY_BALANCERS));
         }
         let existing = stored_texts(stored, "loadBalancerSourceRanges");
         for range in ranges.items() {
             let trimmed = range.text().trim();
             let keeps_form = existing.contains(&trimmed);
-            validate_range_text(&range, trimmed, keeps_form, faults);
+            validate_range_text(&range, trimmed, keeps_form, errors);
         }
         return;
     }
@@ -315,7 +310,7 @@ fn validate_source_ranges(
         return;
     }
     if !service.is_balancer() {
-        faults.push(annotation.forbidden(ONLY_BALANCERS));
+        errors.push(annotation.forbidden(ONLY_BALANCERS));
     }
     let text = annotation.text().trim();
     if text.is_empty() {
@@ -325,119 +320,117 @@ fn validate_source_ranges(
     let existing: Vec<&str> = existing.unwrap_or_default().split(',').collect();
     for range in text.split(',').map(str::trim) {
         let keeps_form = existing.contains(&range);
-        validate_range_text(&annotation, range, keeps_form, faults);
+        validate_range_text(&annotation, range, keeps_form, errors);
     }
 }
 
-fn validate_balancer(service: &Service<'_>, faults: &mut Faults) {
+fn validate_balancer(service: &Service<'_>, errors: &mut ErrorList) {
     let allocates = service.spec.member("allocateLoadBalancerNodePorts");
     let class = service.spec.member("loadBalancerClass");
     match (service.is_balancer(), allocates.is_set()) {
-        (false, true) => faults.push(allocates.forbidden(ONLY_BALANCERS)),
-        (true, false) => faults.push(allocates.required("")),
+        (false, true) => errors.push(allocates.forbidden(ONLY_BALANCERS)),
+        (true, false) => errors.push(allocates.required("")),
         _ => {}
     }
     if !class.is_set() {
         return;
     }
     if service.is_balancer() {
-        report(&class, names::qualified_name(class.text()), faults);
+        report(&class, names::qualified_name(class.text()), errors);
     } else {
-        faults.push(class.forbidden(ONLY_BALANCERS));
+        errors.push(class.forbidden(ONLY_BALANCERS));
     }
 }
 
 /// A load balancer keeps its class.
-fn validate_balancer_class_change(object: &Object, stored: &Object, faults: &mut Faults) {
+fn validate_balancer_class_change(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (now, before) = (Service::of(object), Service::of(stored));
     if !now.is_balancer() {
         let class = now.spec.member("loadBalancerClass");
         if class.is_set() {
-            faults.push(class.forbidden(ONLY_BALANCERS));
+            errors.push(class.forbidden(ONLY_BALANCERS));
         }
         return;
     }
     let class = now.spec.member("loadBalancerClass");
     if before.is_balancer() && class.value() != before.spec.member("loadBalancerClass").value() {
-        faults.push(class.invalid("may not change once set"));
+        errors.push(class.invalid("may not change once set"));
     }
     if class.is_set() {
-        report(&class, names::qualified_name(class.text()), faults);
+        report(&class, names::qualified_name(class.text()), errors);
     }
 }
 
 /// A load balancer keeps the port for its checks.
-fn validate_health_check_change(object: &Object, stored: &Object, faults: &mut Faults) {
+fn validate_health_check_change(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (now, before) = (Service::of(object), Service::of(stored));
     let port = now.spec.member("healthCheckNodePort");
     let is_changed = port.int() != before.spec.member("healthCheckNodePort").int();
     if now.needs_health_check() && before.needs_health_check() && is_changed {
-        faults.push(port.forbidden("field is immutable"));
+        errors.push(port.forbidden("field is immutable"));
     }
 }
 
-fn validate_traffic(service: &Service<'_>, faults: &mut Faults) {
+fn validate_traffic(service: &Service<'_>, errors: &mut ErrorList) {
     let external = service.spec.member("externalTrafficPolicy");
     if service.is_externally_accessible() {
-        if require_text(&external, faults) {
-            one_of(&external, &["Cluster", "Local"], faults);
+        if require_text(&external, errors) {
+            one_of(&external, &["Cluster", "Local"], errors);
         }
     } else if !external.text().is_empty() {
-        faults.push(external.invalid("may only be set for externally-accessible services"));
+        errors.push(external.invalid("may only be set for externally-accessible services"));
     }
     let health = service.spec.member("healthCheckNodePort");
     let port = health.int().unwrap_or_default();
     if service.needs_health_check() {
         // Kubernetes allocates one where none is given. Nothing allocates ports here yet.
         if port != 0 {
-            report(&health, port_number(port), faults);
+            report(&health, port_number(port), errors);
         }
     } else if port != 0 {
-        faults.push(health.invalid(
+        errors.push(health.invalid(
             "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
         ));
     }
     let internal = service.spec.member("internalTrafficPolicy");
     if internal.is_set() {
-        one_of(&internal, &["Cluster", "Local"], faults);
+        one_of(&internal, &["Cluster", "Local"], errors);
     } else if matches!(service.kind, "ClusterIP" | "NodePort" | "LoadBalancer") {
-        faults.push(internal.required(""));
+        errors.push(internal.required(""));
     }
     let distribution = service.spec.member("trafficDistribution");
     if distribution.is_set() {
         let known = &["PreferClose", "PreferSameZone", "PreferSameNode"];
-        one_of(&distribution, known, faults);
+        one_of(&distribution, known, errors);
     }
 }
 
-/// The faults of a change to the status of a Service.
-pub fn validate_service_status_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of a Service.
+pub fn validate_service_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let balancer = status.member("loadBalancer");
     let ingresses = balancer.member("ingress");
     if !Service::of(object).is_balancer() && !ingresses.is_empty() {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
-        faults.push(ingresses.forbidden(why));
-        return faults;
+        errors.push(ingresses.forbidden(why));
+        return;
     }
     let existing = ingress_addresses(stored);
     for ingress in ingresses.items() {
-        validate_balancer_ingress(&ingress, &existing, &mut faults);
+        validate_balancer_ingress(&ingress, &existing, errors);
         let (ip, mode) = (ingress.member("ip"), ingress.member("ipMode"));
         match (mode.is_set(), ip.text().is_empty()) {
             (false, false) => {
-                faults.push(mode.required("must be specified when `ip` is set"));
+                errors.push(mode.required("must be specified when `ip` is set"));
             }
             (true, true) => {
-                faults.push(mode.forbidden("may not be specified when `ip` is not set"));
+                errors.push(mode.forbidden("may not be specified when `ip` is not set"));
             }
-            (true, false) => one_of(&mode, &["Proxy", "VIP"], &mut faults),
+            (true, false) => one_of(&mode, &["Proxy", "VIP"], errors),
             (false, true) => {}
         }
-        validate_balancer_hostname(&ingress, &mut faults);
+        validate_balancer_hostname(&ingress, errors);
     }
-    faults
 }
 
 /// The addresses of load balancers in the status of a stored object.
@@ -454,23 +447,23 @@ pub(super) fn ingress_addresses(stored: &Object) -> Vec<&str> {
 pub(super) fn validate_balancer_ingress(
     ingress: &Field<'_>,
     existing: &[&str],
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let ip = ingress.member("ip");
     if !ip.text().is_empty() {
-        validate_legacy_address(&ip, existing, faults);
+        validate_legacy_address(&ip, existing, errors);
     }
 }
 
 /// The name of a load balancer, if it is there.
-pub(super) fn validate_balancer_hostname(ingress: &Field<'_>, faults: &mut Faults) {
+pub(super) fn validate_balancer_hostname(ingress: &Field<'_>, errors: &mut ErrorList) {
     let hostname = ingress.member("hostname");
     if hostname.text().is_empty() {
         return;
     }
-    report(&hostname, names::dns_subdomain(hostname.text()), faults);
+    report(&hostname, names::dns_subdomain(hostname.text()), errors);
     if parse_address(hostname.text()).is_some() {
-        faults.push(hostname.invalid("must be a DNS name, not an IP address"));
+        errors.push(hostname.invalid("must be a DNS name, not an IP address"));
     }
 }
 
@@ -481,16 +474,16 @@ mod tests {
     use crate::recorded::{Functions, check};
     use crate::special::services::{prepare_create, prepare_update};
 
-    fn create(object: &Object) -> Faults {
+    fn create(object: &Object, errors: &mut ErrorList) {
         let mut object = object.clone();
         prepare_create(&mut object);
-        validate_service(&object)
+        validate_service(&object, errors);
     }
 
-    fn update(object: &Object, stored: &Object) -> Faults {
+    fn update(object: &Object, stored: &Object, errors: &mut ErrorList) {
         let mut object = object.clone();
         prepare_update(&mut object, stored);
-        validate_service_update(&object, stored)
+        validate_service_update(&object, stored, errors);
     }
 
     /// API-228, as kube-apiserver 1.36 answers.
@@ -507,11 +500,12 @@ mod tests {
         };
         let mut stored = headless(serde_json::json!(["IPv6", "IPv4"]));
         prepare_create(&mut stored);
-        let faults = update(&headless(serde_json::json!(["IPv6"])), &stored);
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let changed = headless(serde_json::json!(["IPv6"]));
+        let errors = ErrorList::of(|errors| update(&changed, &stored, errors));
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let why = "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' \
                    to release the secondary IP family";
-        assert_eq!(faults, [why]);
+        assert_eq!(errors, [why]);
     }
 
     #[test]

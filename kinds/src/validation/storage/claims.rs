@@ -14,7 +14,8 @@ use crate::validation::formats::{report, require_text};
 use crate::validation::internal::internal_json;
 use crate::validation::pods::diff::json_difference;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{Faults, texts};
+use crate::validation::texts;
+use api::error_list::ErrorList;
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const RESIZE_STATUSES: [&str; 5] = [
@@ -25,100 +26,105 @@ const RESIZE_STATUSES: [&str; 5] = [
     "NodeResizePending",
 ];
 
-/// The faults of a claim.
-pub fn validate_persistentvolumeclaim(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_persistent_volume_claim_spec(&Field::of(object, "spec"), &mut faults);
-    faults
+/// Adds the errors of a claim.
+pub fn validate_persistentvolumeclaim(object: &Object, errors: &mut ErrorList) {
+    validate_persistent_volume_claim_spec(&Field::of(object, "spec"), errors);
 }
 
-/// The faults of the spec of a claim, or of a template for claims.
-pub fn validate_persistent_volume_claim_spec(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the spec of a claim, or of a template for claims.
+pub fn validate_persistent_volume_claim_spec(spec: &Field<'_>, errors: &mut ErrorList) {
+    validate_spec(spec, true, errors);
+}
+
+/// Adds the errors of a spec. Groups of data sources were not always checked.
+fn validate_spec(spec: &Field<'_>, checks_groups: bool, errors: &mut ErrorList) {
     let modes = spec.member("accessModes");
     if modes.is_empty() {
-        faults.push(modes.required("at least 1 access mode is required"));
+        errors.push(modes.required("at least 1 access mode is required"));
     }
-    validate_label_selector(&spec.member("selector"), false, faults);
-    validate_access_modes(&modes, faults);
+    validate_label_selector(&spec.member("selector"), false, errors);
+    validate_access_modes(&modes, errors);
     let resources = spec.member("resources");
     let requests = resources.member("requests");
     let place = resources.key("storage");
     match requests.key("storage").value() {
-        Some(storage) => validate_positive(&place.with_value(storage), faults),
-        None => faults.push(place.required("")),
+        Some(storage) => validate_positive(&place.with_value(storage), errors),
+        None => errors.push(place.required("")),
     }
     let class = spec.member("storageClassName");
     if !class.text().is_empty() {
-        report(&class, names::dns_subdomain(class.text()), faults);
+        report(&class, names::dns_subdomain(class.text()), errors);
     }
-    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, faults);
+    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, errors);
     let (source, reference) = (spec.member("dataSource"), spec.member("dataSourceRef"));
-    validate_data_source(&source, faults);
-    validate_data_source(&reference, faults);
+    validate_data_source(&source, checks_groups, errors);
+    validate_data_source(&reference, checks_groups, errors);
     let namespace = reference.member("namespace");
     let is_elsewhere = !namespace.text().is_empty();
     if is_elsewhere {
-        report(&namespace, names::dns_label(namespace.text()), faults);
+        report(&namespace, names::dns_label(namespace.text()), errors);
     }
     if is_elsewhere && source.is_set() {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
-        faults.push(spec.invalid_value(Map::new(), detail));
+        errors.push(spec.invalid_value(Map::new(), detail));
     }
     let is_same = |name: &str| source.member(name).value() == reference.member(name).value();
     let both = source.is_set() && reference.is_set() && !is_elsewhere;
     if both && !["apiGroup", "kind", "name"].into_iter().all(is_same) {
         // Kubernetes shows an empty struct here.
-        faults.push(spec.invalid_value(Map::new(), "must match dataSourceRef"));
+        errors.push(spec.invalid_value(Map::new(), "must match dataSourceRef"));
     }
     let class = spec.member("volumeAttributesClassName");
     if !class.text().is_empty() {
-        report(&class, names::dns_subdomain(class.text()), faults);
+        report(&class, names::dns_subdomain(class.text()), errors);
     }
 }
 
-/// The faults of what a volume is filled from, if there is something.
-fn validate_data_source(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of what a volume is filled from, if there is something.
+fn validate_data_source(source: &Field<'_>, checks_groups: bool, errors: &mut ErrorList) {
     if !source.is_set() {
         return;
     }
-    require_text(&source.member("name"), faults);
+    require_text(&source.member("name"), errors);
     let kind = source.member("kind");
-    require_text(&kind, faults);
+    require_text(&kind, errors);
     let group = source.member("apiGroup");
     if !group.text().is_empty() {
-        report(&group, names::dns_subdomain(group.text()), faults);
+        if checks_groups {
+            report(&group, names::dns_subdomain(group.text()), errors);
+        }
     } else if kind.text() != "PersistentVolumeClaim" {
         let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
-        faults.push(source.invalid_value(kind.text(), detail));
+        errors.push(source.invalid_value(kind.text(), detail));
     }
 }
 
-/// The faults of a change to a claim.
-pub fn validate_persistentvolumeclaim_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_persistentvolumeclaim(object);
+/// Adds the errors of a change to a claim.
+pub fn validate_persistentvolumeclaim_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     let has_group = |name: &str| before.member(name).member("apiGroup").is_set();
-    if has_group("dataSource") || has_group("dataSourceRef") {
-        // The form of groups was not always looked at.
-        faults.retain(|fault| !fault.path.ends_with(".apiGroup"));
-    }
+    let had_groups = has_group("dataSource") || has_group("dataSourceRef");
+    validate_spec(&spec, !had_groups, errors);
     let is_bound = Field::of(stored, "status").member("phase").text() == "Bound";
-    validate_same_spec(object, stored, is_bound, &mut faults);
-    validate_size(&spec, stored, &mut faults);
+    validate_same_spec(object, stored, is_bound, errors);
+    validate_size(&spec, stored, errors);
     let mode = spec.member("volumeMode");
     if mode.value() != before.member("volumeMode").value() {
         let place = Field::named("volumeMode", mode.value());
-        faults.push(place.invalid("field is immutable"));
+        errors.push(place.invalid("field is immutable"));
     }
-    faults
 }
 
-fn validate_same_spec(object: &Object, stored: &Object, is_bound: bool, faults: &mut Faults) {
+fn validate_same_spec(object: &Object, stored: &Object, is_bound: bool, errors: &mut ErrorList) {
     let (Some(new), Some(old)) = (object.0.get("spec"), stored.0.get("spec")) else {
         return;
     };
-    let class_is_fixed = validate_class_annotation(object, stored, faults);
+    let class_is_fixed = validate_class_annotation(object, stored, errors);
     if new == old {
         return;
     }
@@ -143,7 +149,7 @@ fn validate_same_spec(object: &Object, stored: &Object, is_bound: bool, faults: 
     if new != old {
         let json = |spec| internal_json("core.v1.PersistentVolumeClaimSpec", Some(spec));
         let difference = json_difference(&json(&old), &json(&new));
-        faults.push(FieldError::forbidden(
+        errors.push(FieldError::forbidden(
             "spec",
             format!(
                 "spec is immutable after creation except resources.requests and \
@@ -179,7 +185,7 @@ fn copy(from: &Value, to: &mut Value, path: &[&str]) {
 
 /// A class may be set later, also one that was given as an annotation before. Returns whether it
 /// may not.
-fn validate_class_annotation(object: &Object, stored: &Object, faults: &mut Faults) -> bool {
+fn validate_class_annotation(object: &Object, stored: &Object, errors: &mut ErrorList) -> bool {
     let metadata = Field::of(object, "metadata");
     let annotations = metadata.member("annotations");
     let annotation = annotations.member(CLASS_ANNOTATION);
@@ -198,13 +204,13 @@ fn validate_class_annotation(object: &Object, stored: &Object, faults: &mut Faul
         }
     }
     if annotation.text() != old_annotation.text() {
-        faults.push(annotation.invalid_value(annotation.text(), "field is immutable"));
+        errors.push(annotation.invalid_value(annotation.text(), "field is immutable"));
     }
     !(is_set_later && old_annotation.text().is_empty())
 }
 
 /// A request may shrink, but not to what the volume has already.
-fn validate_size(spec: &Field<'_>, stored: &Object, faults: &mut Faults) {
+fn validate_size(spec: &Field<'_>, stored: &Object, errors: &mut ErrorList) {
     let storage = |value: Option<&Value>, path: &str| value?.pointer(path).and_then(read);
     let path = "/resources/requests/storage";
     let size = storage(spec.value(), path);
@@ -216,51 +222,53 @@ fn validate_size(spec: &Field<'_>, stored: &Object, faults: &mut Faults) {
         let resources = spec.member("resources");
         let requests = resources.member("requests");
         let detail = "field can not be less than status.capacity";
-        faults.push(requests.member("storage").forbidden(detail));
+        errors.push(requests.member("storage").forbidden(detail));
     }
 }
 
-/// The faults of a change to the status of a claim.
-pub fn validate_persistentvolumeclaim_status_update(object: &Object, _stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of a claim.
+pub fn validate_persistentvolumeclaim_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
     let spec = Field::of(object, "spec");
     if spec.member("accessModes").is_empty() {
         let place = Field::named("Spec", None);
-        faults.push(place.member("accessModes").required(""));
+        errors.push(place.member("accessModes").required(""));
     }
     let status = Field::of(object, "status");
     for (_, quantity) in status.member("capacity").entries() {
-        validate_basic(&quantity, &mut faults);
+        validate_basic(&quantity, errors);
     }
     let allocated = status.member("allocatedResources");
     for (name, quantity) in allocated.entries() {
-        if validate_resource_key(name, &allocated, &mut faults) {
-            validate_basic(&quantity, &mut faults);
+        if validate_resource_key(name, &allocated, errors) {
+            validate_basic(&quantity, errors);
         }
     }
     let statuses = status.member("allocatedResourceStatuses");
     for (name, value) in statuses.entries() {
-        validate_resource_key(name, &statuses, &mut faults);
+        validate_resource_key(name, &statuses, errors);
         if !RESIZE_STATUSES.contains(&value.text()) {
             let path = statuses.path();
-            faults.push(FieldError::not_supported(path, name, &RESIZE_STATUSES));
+            errors.push(FieldError::not_supported(path, name, &RESIZE_STATUSES));
         }
     }
-    faults
 }
 
 /// What is allocated is storage, or something that others define. Returns whether it is.
-fn validate_resource_key(name: &str, place: &Field<'_>, faults: &mut Faults) -> bool {
+fn validate_resource_key(name: &str, place: &Field<'_>, errors: &mut ErrorList) -> bool {
     let wrong = names::qualified_name(name);
     let is_valid = wrong.is_empty();
-    faults.extend(
+    errors.extend(
         wrong
             .into_iter()
             .map(|message| place.invalid_value(name, message)),
     );
     let is_known = name == "storage" || name.contains('/') && !name.contains("kubernetes.io/");
     if is_valid && !is_known {
-        faults.push(FieldError::not_supported(place.path(), name, &["storage"]));
+        errors.push(FieldError::not_supported(place.path(), name, &["storage"]));
     }
     is_valid && is_known
 }

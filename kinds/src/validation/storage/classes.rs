@@ -11,35 +11,34 @@ use serde_json::Value;
 
 use crate::validation::formats::require_text;
 use crate::validation::selectors::validate_label_name;
-use crate::validation::{Faults, texts};
+use crate::validation::texts;
+use api::error_list::ErrorList;
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
 const POLICIES: [&str; 2] = ["Delete", "Retain"];
 const BINDING_MODES: [&str; 2] = ["Immediate", "WaitForFirstConsumer"];
 
-/// The faults of a class of storage.
-pub fn validate_storageclass(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_provisioner(&Field::of(object, "provisioner"), &mut faults);
-    validate_parameters(&Field::of(object, "parameters"), true, &mut faults);
+/// Adds the errors of a class of storage.
+pub fn validate_storageclass(object: &Object, errors: &mut ErrorList) {
+    validate_provisioner(&Field::of(object, "provisioner"), errors);
+    validate_parameters(&Field::of(object, "parameters"), true, errors);
     let policy = Field::of(object, "reclaimPolicy");
     if !policy.text().is_empty() {
-        texts::validate_one_of(&policy, &POLICIES, &mut faults);
+        texts::validate_one_of(&policy, &POLICIES, errors);
     }
     let mode = Field::of(object, "volumeBindingMode");
     if mode.is_set() {
-        texts::validate_one_of(&mode, &BINDING_MODES, &mut faults);
+        texts::validate_one_of(&mode, &BINDING_MODES, errors);
     } else {
-        faults.push(mode.required(""));
+        errors.push(mode.required(""));
     }
-    validate_topologies(&Field::of(object, "allowedTopologies"), &mut faults);
-    faults
+    validate_topologies(&Field::of(object, "allowedTopologies"), errors);
 }
 
-/// The faults of a change to a class of storage.
-pub fn validate_storageclass_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_storageclass(object);
+/// Adds the errors of a change to a class of storage.
+pub fn validate_storageclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_storageclass(object, errors);
     for name in [
         "parameters",
         "provisioner",
@@ -48,85 +47,84 @@ pub fn validate_storageclass_update(object: &Object, stored: &Object) -> Faults 
     ] {
         let field = Field::of(object, name);
         if field.value() != Field::of(stored, name).value() {
-            faults.push(field.invalid("field is immutable"));
+            errors.push(field.invalid("field is immutable"));
         }
     }
-    faults
 }
 
-/// The faults of a class of attributes of volumes.
-pub fn validate_volumeattributesclass(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_provisioner(&Field::of(object, "driverName"), &mut faults);
-    validate_parameters(&Field::of(object, "parameters"), false, &mut faults);
-    faults
+/// Adds the errors of a class of attributes of volumes.
+pub fn validate_volumeattributesclass(object: &Object, errors: &mut ErrorList) {
+    validate_provisioner(&Field::of(object, "driverName"), errors);
+    validate_parameters(&Field::of(object, "parameters"), false, errors);
 }
 
-/// The faults of a change to a class of attributes of volumes.
-pub fn validate_volumeattributesclass_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to a class of attributes of volumes.
+pub fn validate_volumeattributesclass_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
     for name in ["driverName", "parameters"] {
         let field = Field::of(object, name);
         if field.value() != Field::of(stored, name).value() {
-            faults.push(field.forbidden(format!("updates to {name} are forbidden.")));
+            errors.push(field.forbidden(format!("updates to {name} are forbidden.")));
         }
     }
-    faults.append(&mut validate_volumeattributesclass(object));
-    faults
+    validate_volumeattributesclass(object, errors);
 }
 
-fn validate_provisioner(provisioner: &Field<'_>, faults: &mut Faults) {
-    if require_text(provisioner, faults) {
+fn validate_provisioner(provisioner: &Field<'_>, errors: &mut ErrorList) {
+    if require_text(provisioner, errors) {
         let name = provisioner.text().to_lowercase();
         let wrong = names::qualified_name(&name).into_iter();
-        faults.extend(wrong.map(|message| provisioner.invalid_value(name.as_str(), message)));
+        errors.extend(wrong.map(|message| provisioner.invalid_value(name.as_str(), message)));
     }
 }
 
-fn validate_parameters(parameters: &Field<'_>, may_be_empty: bool, faults: &mut Faults) {
+fn validate_parameters(parameters: &Field<'_>, may_be_empty: bool, errors: &mut ErrorList) {
     if parameters.len() > MAX_PARAMETERS {
-        faults.push(parameters.too_long(MAX_PARAMETERS));
+        errors.push(parameters.too_long(MAX_PARAMETERS));
         return;
     }
     let mut bytes = 0;
     for (key, value) in parameters.entries() {
         if key.is_empty() {
-            faults.push(parameters.invalid_value("", "field can not be empty."));
+            errors.push(parameters.invalid_value("", "field can not be empty."));
         }
         bytes += key.len() + value.text().len();
     }
     if bytes > MAX_PARAMETERS_BYTES {
-        faults.push(parameters.too_long(MAX_PARAMETERS_BYTES));
+        errors.push(parameters.too_long(MAX_PARAMETERS_BYTES));
     }
     if !may_be_empty && parameters.is_empty() {
-        faults.push(parameters.required("must contain at least one key/value pair"));
+        errors.push(parameters.required("must contain at least one key/value pair"));
     }
 }
 
 /// The values of each key of a term.
 type Term<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
 
-fn validate_topologies(topologies: &Field<'_>, faults: &mut Faults) {
+fn validate_topologies(topologies: &Field<'_>, errors: &mut ErrorList) {
     let mut seen: Vec<Term<'_>> = Vec::new();
     for (term, value) in topologies.items().zip(topologies.list()) {
         let expressions = term.member("matchLabelExpressions");
         let mut keys = BTreeMap::new();
         let values = value.get("matchLabelExpressions").and_then(Value::as_array);
         for (expression, value) in expressions.items().zip(values.into_iter().flatten()) {
-            validate_requirement(&expression, faults);
+            validate_requirement(&expression, errors);
             let key = expression.member("key");
             let name = value.get("key").and_then(Value::as_str).unwrap_or_default();
             let values = value.get("values").and_then(Value::as_array);
             let values = values.into_iter().flatten().filter_map(Value::as_str);
             if keys.insert(name, values.collect()).is_some() {
-                faults.push(key.duplicate());
+                errors.push(key.duplicate());
             }
         }
         let same = seen.iter().filter(|other| **other == keys).count();
         // An empty term is one that Kubernetes has seen as often as there are terms.
         let more = if keys.is_empty() { topologies.len() } else { 0 };
         for _ in 0..same + more {
-            faults.push(
+            errors.push(
                 expressions
                     .with_value(&Value::String(String::new()))
                     .duplicate(),
@@ -136,17 +134,17 @@ fn validate_topologies(topologies: &Field<'_>, faults: &mut Faults) {
     }
 }
 
-fn validate_requirement(requirement: &Field<'_>, faults: &mut Faults) {
+fn validate_requirement(requirement: &Field<'_>, errors: &mut ErrorList) {
     let values = requirement.member("values");
     if values.is_empty() {
-        faults.push(values.required(""));
+        errors.push(values.required(""));
     }
     let mut seen = HashSet::new();
     for (place, value) in values.items().zip(values.list()) {
         if !seen.insert(value) {
-            faults.push(place.duplicate());
+            errors.push(place.duplicate());
         }
     }
     let key = requirement.member("key");
-    validate_label_name(key.text(), &key, faults);
+    validate_label_name(key.text(), &key, errors);
 }

@@ -12,7 +12,8 @@ use crate::validation::formats::{report, require_text};
 use crate::validation::internal::invalid_struct;
 use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{Faults, texts};
+use crate::validation::texts;
+use api::error_list::ErrorList;
 
 const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
 const LIFECYCLE_MODES: [&str; 2] = ["Persistent", "Ephemeral"];
@@ -21,43 +22,41 @@ const MIN_TOKEN_SECONDS: i64 = 600;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MAX_NODE_ID: usize = 256;
 
-/// The faults of a driver.
-pub fn validate_csidriver(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a driver.
+pub fn validate_csidriver(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     for name in ["attachRequired", "podInfoOnMount", "storageCapacity"] {
         let field = spec.member(name);
         if !field.is_set() {
-            faults.push(field.required(""));
+            errors.push(field.required(""));
         }
     }
     let policy = spec.member("fsGroupPolicy");
-    texts::validate_one_of(&policy, &GROUP_POLICIES, &mut faults);
+    texts::validate_one_of(&policy, &GROUP_POLICIES, errors);
     let tokens = spec.member("tokenRequests");
-    validate_token_requests(&tokens, &mut faults);
+    validate_token_requests(&tokens, errors);
     let modes = spec.member("volumeLifecycleModes");
     for mode in modes.list() {
         let mode = modes.with_value(mode);
-        texts::validate_one_of(&mode, &LIFECYCLE_MODES, &mut faults);
+        texts::validate_one_of(&mode, &LIFECYCLE_MODES, errors);
     }
     let period = spec.member("nodeAllocatableUpdatePeriodSeconds");
     if period
         .int()
         .is_some_and(|period| period < MIN_UPDATE_PERIOD)
     {
-        faults.push(period.invalid("must be greater than or equal to 10 seconds"));
+        errors.push(period.invalid("must be greater than or equal to 10 seconds"));
     }
     let secrets = spec.member("serviceAccountTokenInSecrets");
     if secrets.is_set() && tokens.is_empty() {
         let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-        faults.push(secrets.invalid(detail));
+        errors.push(secrets.invalid(detail));
     }
-    faults
 }
 
-/// The faults of a change to a driver.
-pub fn validate_csidriver_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_csidriver(object);
+/// Adds the errors of a change to a driver.
+pub fn validate_csidriver_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_csidriver(object, errors);
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     // The first is misspelled in Kubernetes.
@@ -70,19 +69,18 @@ pub fn validate_csidriver_update(object: &Object, stored: &Object) -> Faults {
         if let (true, value) = (field.value() != before.member(name).value(), field.value()) {
             let place = spec.member(shown);
             let value = value.cloned().unwrap_or_default();
-            faults.push(place.invalid_value(value, "field is immutable"));
+            errors.push(place.invalid_value(value, "field is immutable"));
         }
     }
-    faults
 }
 
-fn validate_token_requests(requests: &Field<'_>, faults: &mut Faults) {
+fn validate_token_requests(requests: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (request, value) in requests.items().zip(requests.list()) {
         let audience = value.get("audience").and_then(Value::as_str);
         let audience = audience.unwrap_or_default();
         if !seen.insert(audience) {
-            faults.push(request.member("audience").duplicate());
+            errors.push(request.member("audience").duplicate());
             continue;
         }
         let seconds = request.member("expirationSeconds");
@@ -90,62 +88,60 @@ fn validate_token_requests(requests: &Field<'_>, faults: &mut Faults) {
             continue;
         };
         if number < MIN_TOKEN_SECONDS {
-            faults.push(seconds.invalid("may not specify a duration less than 10 minutes"));
+            errors.push(seconds.invalid("may not specify a duration less than 10 minutes"));
         }
         if number > MAX_TOKEN_SECONDS {
             let detail = "may not specify a duration larger than 2^32 seconds";
-            faults.push(seconds.invalid(detail));
+            errors.push(seconds.invalid(detail));
         }
     }
 }
 
-/// The faults of the drivers of a node.
-pub fn validate_csinode(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of the drivers of a node.
+pub fn validate_csinode(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let drivers = spec.member("drivers");
     let mut seen = HashSet::new();
     for (driver, value) in drivers.items().zip(drivers.list()) {
-        validate_csi_driver_name(&driver.member("name"), &mut faults);
+        validate_csi_driver_name(&driver.member("name"), errors);
         let id = driver.member("nodeID");
-        if require_text(&id, &mut faults) && id.text().len() > MAX_NODE_ID {
-            faults.push(id.invalid(format!("must be {MAX_NODE_ID} characters or less")));
+        if require_text(&id, errors) && id.text().len() > MAX_NODE_ID {
+            errors.push(id.invalid(format!("must be {MAX_NODE_ID} characters or less")));
         }
         let allocatable = driver.member("allocatable");
         let count = allocatable.member("count");
         if count.int().is_some_and(|count| count < 0) {
-            faults.push(count.invalid("must be greater than or equal to 0"));
+            errors.push(count.invalid("must be greater than or equal to 0"));
         }
         let name = value
             .get("name")
             .and_then(Value::as_str)
             .unwrap_or_default();
         if !seen.insert(name) {
-            faults.push(driver.member("name").duplicate());
+            errors.push(driver.member("name").duplicate());
         }
-        validate_topology_keys(&driver, &mut faults);
+        validate_topology_keys(&driver, errors);
     }
-    faults
 }
 
-/// The faults of the keys of a driver's topology. They are reported at the driver.
-fn validate_topology_keys(driver: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the keys of a driver's topology. They are reported at the driver.
+fn validate_topology_keys(driver: &Field<'_>, errors: &mut ErrorList) {
     let keys = driver.member("topologyKeys");
     let mut seen = HashSet::new();
     for key in keys.list() {
         let place = driver.with_value(key);
-        require_text(&place, faults);
+        require_text(&place, errors);
         if !seen.insert(key) {
-            faults.push(place.duplicate());
+            errors.push(place.duplicate());
         }
-        report(&place, names::qualified_name(place.text()), faults);
+        report(&place, names::qualified_name(place.text()), errors);
     }
 }
 
-/// The faults of a change to the drivers of a node: those that were there stay as they were, but
+/// Adds the errors of a change to the drivers of a node: those that were there stay as they were, but
 /// for how many volumes they take.
-pub fn validate_csinode_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_csinode(object);
+pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_csinode(object, errors);
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     let drivers = spec.member("drivers");
@@ -160,39 +156,39 @@ pub fn validate_csinode_update(object: &Object, stored: &Object) -> Faults {
                 }
                 let place = drivers.with_value(&driver);
                 let type_name = "storage.v1.CSINodeDriver";
-                faults.push(invalid_struct(&place, type_name, "field is immutable"));
+                errors.push(invalid_struct(&place, type_name, "field is immutable"));
             }
         }
     }
-    faults
 }
 
-/// The faults of a capacity.
-pub fn validate_csistoragecapacity(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_label_selector(&Field::of(object, "nodeTopology"), false, &mut faults);
+/// Adds the errors of a capacity.
+pub fn validate_csistoragecapacity(object: &Object, errors: &mut ErrorList) {
+    validate_label_selector(&Field::of(object, "nodeTopology"), false, errors);
     let class = Field::of(object, "storageClassName");
-    report(&class, names::dns_subdomain(class.text()), &mut faults);
+    report(&class, names::dns_subdomain(class.text()), errors);
     let capacity = Field::of(object, "capacity");
     let quantity = capacity.value().and_then(read);
     if let Some(quantity) = quantity.filter(|quantity| quantity.sign() < 0) {
         let detail = "must be greater than or equal to 0";
-        faults.push(capacity.invalid_value(quantity.to_string(), detail));
+        errors.push(capacity.invalid_value(quantity.to_string(), detail));
     }
-    faults
 }
 
-/// The faults of a change to a capacity.
-pub fn validate_csistoragecapacity_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_csistoragecapacity(object);
+/// Adds the errors of a change to a capacity.
+pub fn validate_csistoragecapacity_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_csistoragecapacity(object, errors);
     let detail = "field is immutable";
     let topology = Field::of(object, "nodeTopology");
     if topology.value() != Field::of(stored, "nodeTopology").value() {
-        faults.push(invalid_struct(&topology, "meta.v1.LabelSelector", detail));
+        errors.push(invalid_struct(&topology, "meta.v1.LabelSelector", detail));
     }
     let class = Field::of(object, "storageClassName");
     if class.text() != Field::of(stored, "storageClassName").text() {
-        faults.push(class.invalid_value(class.text(), detail));
+        errors.push(class.invalid_value(class.text(), detail));
     }
-    faults
 }

@@ -23,15 +23,12 @@ pub use drivers::{
     validate_csidriver, validate_csidriver_update, validate_csinode, validate_csinode_update,
     validate_csistoragecapacity, validate_csistoragecapacity_update,
 };
-pub use volumes::{
-    validate_persistentvolume, validate_persistentvolume_status_update,
-    validate_persistentvolume_update,
-};
+pub use volumes::{validate_persistentvolume, validate_persistentvolume_update};
 
 use api::field::Field;
 
-use super::Faults;
 use crate::defaults::pods::resources::read;
+use api::error_list::ErrorList;
 
 const ACCESS_MODES: [&str; 4] = [
     "ReadOnlyMany",
@@ -41,13 +38,13 @@ const ACCESS_MODES: [&str; 4] = [
 ];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 
-/// The faults of modes of access. They are reported at the list.
-fn validate_access_modes(modes: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of modes of access. They are reported at the list.
+fn validate_access_modes(modes: &Field<'_>, errors: &mut ErrorList) {
     let (mut has_pod, mut has_other) = (false, false);
     for mode in modes.list() {
         let text = mode.as_str().unwrap_or_default();
         if !ACCESS_MODES.contains(&text) {
-            faults.push(modes.with_value(mode).not_supported(&ACCESS_MODES));
+            errors.push(modes.with_value(mode).not_supported(&ACCESS_MODES));
         } else if text == "ReadWriteOncePod" {
             has_pod = true;
         } else {
@@ -56,25 +53,25 @@ fn validate_access_modes(modes: &Field<'_>, faults: &mut Faults) {
     }
     if has_pod && has_other {
         let detail = "may not use ReadWriteOncePod with other access modes";
-        faults.push(modes.forbidden(detail));
+        errors.push(modes.forbidden(detail));
     }
 }
 
 /// A quantity may not be negative. The fault shows it as a number.
-fn validate_basic(field: &Field<'_>, faults: &mut Faults) {
+fn validate_basic(field: &Field<'_>, errors: &mut ErrorList) {
     let quantity = field.value().and_then(read);
     if let Some(quantity) = quantity.filter(|quantity| quantity.sign() < 0) {
         let detail = "must be a valid resource quantity";
-        faults.push(field.invalid_value(quantity.value(), detail));
+        errors.push(field.invalid_value(quantity.value(), detail));
     }
 }
 
 /// A quantity must be more than zero.
-fn validate_positive(field: &Field<'_>, faults: &mut Faults) {
+fn validate_positive(field: &Field<'_>, errors: &mut ErrorList) {
     let quantity = field.value().and_then(read);
     if let Some(quantity) = quantity.filter(|quantity| quantity.sign() <= 0) {
         let detail = "must be greater than zero";
-        faults.push(field.invalid_value(quantity.to_string(), detail));
+        errors.push(field.invalid_value(quantity.to_string(), detail));
     }
 }
 

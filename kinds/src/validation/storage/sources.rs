@@ -3,12 +3,12 @@
 use api::field::Field;
 use api::names;
 
-use crate::validation::Faults;
 use crate::validation::formats::{report, require_text};
 use crate::validation::pods::volumes::{drivers, files};
 use crate::validation::texts::require_valid;
+use api::error_list::ErrorList;
 
-type Rule = fn(&Field<'_>, &mut Faults);
+type Rule = fn(&Field<'_>, &mut ErrorList);
 
 /// All kinds of sources in the order of their checks: the name, how it is called in a fault about
 /// a second one, and the rule for its members.
@@ -54,8 +54,8 @@ const KINDS: [(&str, &str, Rule); 22] = [
     ("csi", "csi", validate_csi),
 ];
 
-/// The faults of the source of a volume. There is one.
-pub fn validate_sources(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the source of a volume. There is one.
+pub fn validate_sources(spec: &Field<'_>, errors: &mut ErrorList) {
     let mut is_found = false;
     for (name, second, rule) in KINDS {
         let source = spec.member(name);
@@ -64,97 +64,94 @@ pub fn validate_sources(spec: &Field<'_>, faults: &mut Faults) {
         }
         if is_found && !second.is_empty() {
             let place = spec.member(second);
-            faults.push(place.forbidden("may not specify more than 1 volume type"));
+            errors.push(place.forbidden("may not specify more than 1 volume type"));
             continue;
         }
         is_found = true;
-        rule(&source, faults);
+        rule(&source, errors);
         if name == "local" && !spec.member("nodeAffinity").is_set() {
             let affinity = spec.member("nodeAffinity");
-            faults.push(affinity.required("Local volume requires node affinity"));
+            errors.push(affinity.required("Local volume requires node affinity"));
         }
     }
     if !is_found {
-        faults.push(spec.required("must specify a volume type"));
+        errors.push(spec.required("must specify a volume type"));
     }
 }
 
-fn validate_glusterfs(source: &Field<'_>, faults: &mut Faults) {
-    drivers::validate_glusterfs(source, faults);
+fn validate_glusterfs(source: &Field<'_>, errors: &mut ErrorList) {
+    drivers::validate_glusterfs(source, errors);
     let namespace = source.member("endpointsNamespace");
     match namespace.value().and_then(|namespace| namespace.as_str()) {
-        Some("") => faults.push(
+        Some("") => errors.push(
             namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name"),
         ),
-        Some(text) => report(&namespace, names::dns_label(text), faults),
+        Some(text) => report(&namespace, names::dns_label(text), errors),
         None => {}
     }
 }
 
-fn validate_iscsi(source: &Field<'_>, faults: &mut Faults) {
-    let before = faults.len();
-    drivers::validate_iscsi(source, faults);
+fn validate_iscsi(source: &Field<'_>, errors: &mut ErrorList) {
     // The words for names differ from those for pods.
     let form = "must be valid format";
-    for fault in faults.iter_mut().skip(before) {
-        if fault.detail.starts_with(form) {
-            fault.detail.truncate(form.len());
-        }
-    }
     let secret = source.member("secretRef");
     let name = secret.member("name");
-    if secret.is_set() && name.text().is_empty() {
-        // It is reported in front of the fault of the initiator's name.
-        let at = source.member("initiatorname").path();
-        let place = faults
-            .iter()
-            .skip(before)
-            .position(|fault| fault.path == at);
-        let place = place.map_or(faults.len(), |place| before + place);
-        faults.insert(place, name.required(""));
+    let is_unnamed = secret.is_set() && name.text().is_empty();
+    // The error of the secret stands in front of that of the initiator's name.
+    let mut unnamed = is_unnamed.then(|| name.required(""));
+    let initiator = source.member("initiatorname").path();
+    for mut error in ErrorList::of(|errors| drivers::validate_iscsi(source, errors)) {
+        if error.detail.starts_with(form) {
+            error.detail.truncate(form.len());
+        }
+        if error.path == initiator {
+            errors.extend(unnamed.take());
+        }
+        errors.push(error);
     }
+    errors.extend(unnamed);
 }
 
 /// A secret, if there is one, has a name and a namespace.
-fn validate_secret(secret: &Field<'_>, faults: &mut Faults) {
+fn validate_secret(secret: &Field<'_>, errors: &mut ErrorList) {
     if secret.is_set() {
-        require_text(&secret.member("name"), faults);
-        require_text(&secret.member("namespace"), faults);
+        require_text(&secret.member("name"), errors);
+        require_text(&secret.member("namespace"), errors);
     }
 }
 
-fn validate_cinder(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("volumeID"), faults);
-    validate_secret(&source.member("secretRef"), faults);
+fn validate_cinder(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("volumeID"), errors);
+    validate_secret(&source.member("secretRef"), errors);
 }
 
-fn validate_azure_file(source: &Field<'_>, faults: &mut Faults) {
-    drivers::validate_azure_file(source, faults);
+fn validate_azure_file(source: &Field<'_>, errors: &mut ErrorList) {
+    drivers::validate_azure_file(source, errors);
     let namespace = source.member("secretNamespace");
     if namespace.is_set() {
-        require_text(&namespace, faults);
+        require_text(&namespace, errors);
     }
 }
 
-fn validate_local(source: &Field<'_>, faults: &mut Faults) {
+fn validate_local(source: &Field<'_>, errors: &mut ErrorList) {
     let path = source.member("path");
-    if require_text(&path, faults) {
-        files::validate_no_backsteps(&path, faults);
+    if require_text(&path, errors) {
+        files::validate_no_backsteps(&path, errors);
     }
 }
 
-fn validate_storageos(source: &Field<'_>, faults: &mut Faults) {
-    require_valid(&source.member("volumeName"), names::dns_label, faults);
+fn validate_storageos(source: &Field<'_>, errors: &mut ErrorList) {
+    require_valid(&source.member("volumeName"), names::dns_label, errors);
     let namespace = source.member("volumeNamespace");
     if !namespace.text().is_empty() {
-        report(&namespace, names::dns_label(namespace.text()), faults);
+        report(&namespace, names::dns_label(namespace.text()), errors);
     }
-    validate_secret(&source.member("secretRef"), faults);
+    validate_secret(&source.member("secretRef"), errors);
 }
 
-fn validate_csi(source: &Field<'_>, faults: &mut Faults) {
-    drivers::validate_csi_driver_name(&source.member("driver"), faults);
-    require_text(&source.member("volumeHandle"), faults);
+fn validate_csi(source: &Field<'_>, errors: &mut ErrorList) {
+    drivers::validate_csi_driver_name(&source.member("driver"), errors);
+    require_text(&source.member("volumeHandle"), errors);
     for name in [
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
@@ -163,8 +160,8 @@ fn validate_csi(source: &Field<'_>, faults: &mut Faults) {
     ] {
         let secret = source.member(name);
         if secret.is_set() {
-            require_valid(&secret.member("name"), names::dns_subdomain, faults);
-            require_valid(&secret.member("namespace"), names::dns_label, faults);
+            require_valid(&secret.member("name"), names::dns_subdomain, errors);
+            require_valid(&secret.member("namespace"), names::dns_label, errors);
         }
     }
 }
@@ -187,13 +184,13 @@ const WITH_MOUNT_OPTIONS: [&str; 13] = [
 ];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
-/// The faults of the annotation for options of mounting.
-pub fn validate_mount_options(metadata: &Field<'_>, spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the annotation for options of mounting.
+pub fn validate_mount_options(metadata: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let annotations = metadata.member("annotations");
     let annotation = annotations.member(MOUNT_OPTIONS);
     let takes_options = |name: &&str| spec.member(name).is_set();
     if annotation.is_set() && !WITH_MOUNT_OPTIONS.iter().any(takes_options) {
         let detail = "may not specify mount options for this volume type";
-        faults.push(annotation.forbidden(detail));
+        errors.push(annotation.forbidden(detail));
     }
 }

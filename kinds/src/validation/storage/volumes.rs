@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use api::field::Field;
-use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
 use serde_json::Value;
@@ -13,7 +12,8 @@ use super::{VOLUME_MODES, validate_access_modes, validate_positive};
 use crate::validation::internal::{internal_json, invalid_struct};
 use crate::validation::pods::diff::json_difference;
 use crate::validation::pods::scheduling::validate_node_selector;
-use crate::validation::{Faults, formats, texts};
+use crate::validation::{formats, texts};
+use api::error_list::ErrorList;
 
 const POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const NOT_INLINE: &str = "may not be specified in the context of inline volumes";
@@ -35,48 +35,40 @@ const RENAMED_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
 ];
 
-/// The faults of a persistent volume.
-pub fn validate_persistentvolume(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a persistent volume.
+pub fn validate_persistentvolume(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_persistent_volume_spec(&spec, &mut faults);
-    validate_mount_options(&Field::of(object, "metadata"), &spec, &mut faults);
-    faults
+    validate_persistent_volume_spec(&spec, errors);
+    validate_mount_options(&Field::of(object, "metadata"), &spec, errors);
 }
 
-/// The faults of a change to a persistent volume. Its own faults are reported twice.
-pub fn validate_persistentvolume_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_persistentvolume(object);
+/// Adds the errors of a change to a persistent volume. Its own faults are reported twice.
+pub fn validate_persistentvolume_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_persistentvolume(object, errors);
     let spec = Field::of(object, "spec");
-    validate_persistent_volume_spec(&spec, &mut faults);
+    validate_persistent_volume_spec(&spec, errors);
     let before = Field::of(stored, "spec");
-    validate_same_source(&spec, &before, &mut faults);
+    validate_same_source(&spec, &before, errors);
     let mode = spec.member("volumeMode");
     if mode.value() != before.member("volumeMode").value() {
         let place = Field::named("volumeMode", mode.value());
-        faults.push(place.invalid("field is immutable"));
+        errors.push(place.invalid("field is immutable"));
     }
     let affinity = spec.member("nodeAffinity");
     let old_affinity = before.member("nodeAffinity");
     if old_affinity.is_set() && !is_same_affinity(&affinity, &old_affinity) {
         let place = Field::named("nodeAffinity", affinity.value());
         let detail = "field is immutable, except for updating from beta label to GA";
-        faults.push(invalid_struct(&place, "core.v1.VolumeNodeAffinity", detail));
+        errors.push(invalid_struct(&place, "core.v1.VolumeNodeAffinity", detail));
     }
     let class = spec.member("volumeAttributesClassName");
     if !class.is_set() && before.member("volumeAttributesClassName").is_set() {
-        faults.push(class.forbidden("update from non-nil value to nil is forbidden"));
+        errors.push(class.forbidden("update from non-nil value to nil is forbidden"));
     }
-    faults
-}
-
-/// The faults of a change to the status of a persistent volume: there are none.
-pub fn validate_persistentvolume_status_update(_object: &Object, _stored: &Object) -> Faults {
-    Faults::new()
 }
 
 /// The source of a volume stays; only the secret for its growth may be added.
-fn validate_same_source(spec: &Field<'_>, before: &Field<'_>, faults: &mut Faults) {
+fn validate_same_source(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let type_name = "core.v1.PersistentVolumeSource";
     let mut new: Option<Cow<'_, Value>> = spec.value().map(Cow::Borrowed);
     let (csi, old_csi) = (spec.member("csi"), before.member("csi"));
@@ -95,7 +87,7 @@ fn validate_same_source(spec: &Field<'_>, before: &Field<'_>, faults: &mut Fault
         let difference = json_difference(&old, &new);
         let detail =
             format!("spec.persistentvolumesource is immutable after creation\n{difference}");
-        faults.push(spec.member("persistentvolumesource").forbidden(detail));
+        errors.push(spec.member("persistentvolumesource").forbidden(detail));
     }
 }
 
@@ -124,112 +116,111 @@ fn is_same_affinity(new: &Field<'_>, old: &Field<'_>) -> bool {
     new.value() == Some(&old)
 }
 
-/// The faults of the spec of a persistent volume.
-pub fn validate_persistent_volume_spec(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the spec of a persistent volume.
+pub fn validate_persistent_volume_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     let modes = spec.member("accessModes");
     if modes.is_empty() {
-        faults.push(modes.required(""));
+        errors.push(modes.required(""));
     }
-    validate_access_modes(&modes, faults);
-    validate_capacity(&spec.member("capacity"), faults);
+    validate_access_modes(&modes, errors);
+    validate_capacity(&spec.member("capacity"), errors);
     let policy = spec.member("persistentVolumeReclaimPolicy");
     if !policy.text().is_empty() {
-        texts::validate_one_of(&policy, &POLICIES, faults);
+        texts::validate_one_of(&policy, &POLICIES, errors);
     }
-    validate_affinity(&spec.member("nodeAffinity"), faults);
-    validate_sources(spec, faults);
+    validate_affinity(&spec.member("nodeAffinity"), errors);
+    validate_sources(spec, errors);
     let host_path = spec.member("hostPath");
     let path = host_path.member("path");
     if host_path.is_set() && policy.text() == "Recycle" && is_root(path.text()) {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";
-        faults.push(policy.forbidden(detail));
+        errors.push(policy.forbidden(detail));
     }
     let class = spec.member("storageClassName");
     if !class.text().is_empty() {
-        formats::report(&class, names::dns_subdomain(class.text()), faults);
+        formats::report(&class, names::dns_subdomain(class.text()), errors);
     }
-    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, faults);
-    validate_attributes_class(spec, faults);
+    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, errors);
+    validate_attributes_class(spec, errors);
 }
 
-/// The faults of the spec of a volume that is attached without an object of its own.
-pub fn validate_inline_volume_spec(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the spec of a volume that is attached without an object of its own.
+pub fn validate_inline_volume_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     let (claim, capacity) = (spec.member("claimRef"), spec.member("capacity"));
     if claim.is_set() {
-        faults.push(claim.forbidden(NOT_INLINE));
+        errors.push(claim.forbidden(NOT_INLINE));
     }
     if !capacity.is_empty() {
-        faults.push(capacity.forbidden(NOT_INLINE));
+        errors.push(capacity.forbidden(NOT_INLINE));
     }
     let csi = spec.member("csi");
     if !csi.is_set() {
-        faults.push(csi.required("has to be specified in the context of inline volumes"));
+        errors.push(csi.required("has to be specified in the context of inline volumes"));
     }
     let modes = spec.member("accessModes");
     if modes.is_empty() {
-        faults.push(modes.required(""));
+        errors.push(modes.required(""));
     }
-    validate_access_modes(&modes, faults);
+    validate_access_modes(&modes, errors);
     let policy = spec.member("persistentVolumeReclaimPolicy");
     if !matches!(policy.text(), "" | "Retain") {
-        faults.push(policy.forbidden("may only be Retain in the context of inline volumes"));
+        errors.push(policy.forbidden("may only be Retain in the context of inline volumes"));
     }
     let affinity = spec.member("nodeAffinity");
     if affinity.is_set() {
-        faults.push(affinity.forbidden(NOT_INLINE));
+        errors.push(affinity.forbidden(NOT_INLINE));
     }
-    validate_sources(spec, faults);
+    validate_sources(spec, errors);
     let class = spec.member("storageClassName");
     if !class.text().is_empty() {
-        faults.push(class.forbidden(NOT_INLINE));
+        errors.push(class.forbidden(NOT_INLINE));
     }
     let mode = spec.member("volumeMode");
     if mode.is_set() && mode.text() != "Filesystem" {
-        faults.push(mode.forbidden(
+        errors.push(mode.forbidden(
             "may not specify volumeMode other than Filesystem in the context of inline volumes",
         ));
     }
 }
 
-fn validate_capacity(capacity: &Field<'_>, faults: &mut Faults) {
+fn validate_capacity(capacity: &Field<'_>, errors: &mut ErrorList) {
     if capacity.is_empty() {
-        faults.push(capacity.required(""));
+        errors.push(capacity.required(""));
     }
     let storage = capacity.key("storage");
     if !storage.is_set() || capacity.len() > 1 {
-        let shown = capacity.value().map(Value::to_string);
-        let mut fault = FieldError::not_supported(capacity.path(), "", &["storage"]);
-        fault.value = shown.unwrap_or_else(|| "null".to_owned());
-        faults.push(fault);
+        let shown = capacity.value().unwrap_or(&Value::Null);
+        let error = capacity.not_supported(&["storage"]);
+        errors.push(error.showing_json(|| api::field_error::beginning(shown)));
     }
     for (_, quantity) in capacity.entries() {
-        super::validate_basic(&quantity, faults);
-        validate_positive(&quantity, faults);
+        super::validate_basic(&quantity, errors);
+        validate_positive(&quantity, errors);
     }
 }
 
-fn validate_affinity(affinity: &Field<'_>, faults: &mut Faults) {
+fn validate_affinity(affinity: &Field<'_>, errors: &mut ErrorList) {
     let required = affinity.member("required");
     if required.is_set() {
-        validate_node_selector(&required, faults);
+        validate_node_selector(&required, errors);
     } else if affinity.is_set() {
-        faults.push(required.required("must specify required node constraints"));
+        errors.push(required.required("must specify required node constraints"));
     }
 }
 
-fn validate_attributes_class(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_attributes_class(spec: &Field<'_>, errors: &mut ErrorList) {
     let class = spec.member("volumeAttributesClassName");
     if !class.is_set() {
         return;
     }
     if class.text().is_empty() {
-        faults.push(class.required("an empty string is disallowed"));
+        errors.push(class.required("an empty string is disallowed"));
     } else {
-        formats::report(&class, names::dns_subdomain(class.text()), faults);
+        formats::report(&class, names::dns_subdomain(class.text()), errors);
     }
     let csi = spec.member("csi");
     if !csi.is_set() {
-        faults.push(csi.required("has to be specified when using volumeAttributesClassName"));
+        errors.push(csi.required("has to be specified when using volumeAttributesClassName"));
     }
 }
 

@@ -9,12 +9,12 @@ mod statefulsets;
 use api::field::Field;
 use api::object::Object;
 
-use super::Faults;
 use super::counts::{IMMUTABLE, is_same};
 use super::pods::validate_pod_template_spec;
 use super::selectors::{
     invalid_selector, is_empty, is_evaluable, selects, validate_label_selector,
 };
+use api::error_list::ErrorList;
 
 pub use daemonsets::{
     validate_daemonset, validate_daemonset_status_update, validate_daemonset_update,
@@ -38,16 +38,14 @@ pub(super) const NOT_SELECTED: &str = "`selector` does not match template `label
 /// The message about counts in a status.
 const ABOVE_REPLICAS: &str = "cannot be greater than status.replicas";
 
-/// The faults of a PodTemplate.
-pub fn validate_podtemplate(object: &Object) -> Faults {
-    let mut faults = Faults::new();
-    validate_pod_template_spec(&Field::of(object, "template"), &mut faults);
-    faults
+/// Adds the errors of a PodTemplate.
+pub fn validate_podtemplate(object: &Object, errors: &mut ErrorList) {
+    validate_pod_template_spec(&Field::of(object, "template"), errors);
 }
 
-/// The faults of a change to a PodTemplate: any template may follow another.
-pub fn validate_podtemplate_update(object: &Object, _stored: &Object) -> Faults {
-    validate_podtemplate(object)
+/// Adds the errors of a change to a PodTemplate: any template may follow another.
+pub fn validate_podtemplate_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
+    validate_podtemplate(object, errors);
 }
 
 /// A selector is there, valid, and selects something. Whether it can be evaluated is returned.
@@ -55,59 +53,63 @@ fn validate_selector(
     selector: &Field<'_>,
     empty: &str,
     invalid: &str,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> bool {
     if selector.is_set() {
-        validate_label_selector(selector, false, faults);
+        validate_label_selector(selector, false, errors);
         if is_empty(selector) {
-            faults.push(invalid_selector(selector, empty));
+            errors.push(invalid_selector(selector, empty));
         }
     } else {
-        faults.push(selector.required(""));
+        errors.push(selector.required(""));
     }
     let is_evaluable = is_evaluable(selector);
     if !is_evaluable {
-        faults.push(invalid_selector(selector, invalid));
+        errors.push(invalid_selector(selector, invalid));
     }
     is_evaluable
 }
 
 /// A selector selects the labels of a template. One that selects everything needs no labels.
-fn validate_is_selected(selector: &Field<'_>, template: &Field<'_>, faults: &mut Faults) {
+fn validate_is_selected(selector: &Field<'_>, template: &Field<'_>, errors: &mut ErrorList) {
     let metadata = template.member("metadata");
     let labels = metadata.member("labels");
     if !selects(selector, &labels) {
-        faults.push(labels.invalid(NOT_SELECTED));
+        errors.push(labels.invalid(NOT_SELECTED));
     }
 }
 
 /// Pods of a template are always started again, and have no deadline.
-fn validate_runs_forever(template: &Field<'_>, kind: &str, faults: &mut Faults) {
+fn validate_runs_forever(template: &Field<'_>, kind: &str, errors: &mut ErrorList) {
     let spec = template.member("spec");
     let policy = spec.member("restartPolicy");
     if policy.text() != "Always" {
-        faults.push(policy.not_supported(&["Always"]));
+        errors.push(policy.not_supported(&["Always"]));
     }
     let deadline = spec.member("activeDeadlineSeconds");
     if deadline.is_set() {
-        faults
+        errors
             .push(deadline.forbidden(format!("activeDeadlineSeconds in {kind} is not Supported")));
     }
 }
 
 /// A template of a ReplicaSet or of what makes ReplicaSets.
-fn validate_replicated_template(selector: &Field<'_>, template: &Field<'_>, faults: &mut Faults) {
-    validate_is_selected(selector, template, faults);
-    validate_pod_template_spec(template, faults);
-    validate_runs_forever(template, "ReplicaSet", faults);
+fn validate_replicated_template(
+    selector: &Field<'_>,
+    template: &Field<'_>,
+    errors: &mut ErrorList,
+) {
+    validate_is_selected(selector, template, errors);
+    validate_pod_template_spec(template, errors);
+    validate_runs_forever(template, "ReplicaSet", errors);
 }
 
 /// The selector of an object never changes.
-fn validate_selector_stays(object: &Object, stored: &Object, faults: &mut Faults) {
+fn validate_selector_stays(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let selector = spec.member("selector");
     if !is_same(selector.value(), old.member("selector").value()) {
-        faults.push(invalid_selector(&selector, IMMUTABLE));
+        errors.push(invalid_selector(&selector, IMMUTABLE));
     }
 }
 

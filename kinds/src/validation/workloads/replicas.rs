@@ -7,42 +7,42 @@ use super::{
     ABOVE_REPLICAS, NOT_SELECTED, validate_replicated_template, validate_runs_forever,
     validate_selector, validate_selector_stays,
 };
-use crate::validation::Faults;
 use crate::validation::counts::{
     validate_all_nonnegative, validate_nonnegative, validate_not_above,
 };
 use crate::validation::pods::validate_pod_template_spec;
 use crate::validation::selectors::labels_select;
+use api::error_list::ErrorList;
 
-/// The faults of a ReplicaSet.
-pub fn validate_replicaset(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a ReplicaSet.
+pub fn validate_replicaset(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], &mut faults);
+    validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], errors);
     let selector = spec.member("selector");
     let empty = "empty selector is invalid for deployment";
-    if validate_selector(&selector, empty, "invalid label selector", &mut faults) {
-        validate_replicated_template(&selector, &spec.member("template"), &mut faults);
+    if validate_selector(&selector, empty, "invalid label selector", errors) {
+        validate_replicated_template(&selector, &spec.member("template"), errors);
     }
-    faults
 }
 
-/// The faults of a change to a ReplicaSet.
-pub fn validate_replicaset_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate_replicaset(object);
-    validate_selector_stays(object, stored, &mut faults);
-    faults
+/// Adds the errors of a change to a ReplicaSet.
+pub fn validate_replicaset_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate_replicaset(object, errors);
+    validate_selector_stays(object, stored, errors);
 }
 
-/// The faults of a change to the status of a ReplicaSet.
-pub fn validate_replicaset_status_update(object: &Object, _stored: &Object) -> Faults {
-    validate_status(object, &["terminatingReplicas"])
+/// Adds the errors of a change to the status of a ReplicaSet.
+pub fn validate_replicaset_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_status(object, &["terminatingReplicas"], errors);
 }
 
-/// The faults of a status with these counts beside those that both kinds have. The replicas that
+/// Adds the errors of a status with these counts beside those that both kinds have. The replicas that
 /// are in some state are not more than all.
-fn validate_status(object: &Object, more_counts: &[&str]) -> Faults {
-    let mut faults = Faults::new();
+fn validate_status(object: &Object, more_counts: &[&str], errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let counts = [
         "replicas",
@@ -51,56 +51,61 @@ fn validate_status(object: &Object, more_counts: &[&str]) -> Faults {
         "availableReplicas",
         "observedGeneration",
     ];
-    validate_all_nonnegative(&status, &counts, &mut faults);
-    validate_all_nonnegative(&status, more_counts, &mut faults);
+    validate_all_nonnegative(&status, &counts, errors);
+    validate_all_nonnegative(&status, more_counts, errors);
     let replicas = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-    validate_not_above(&status, &replicas, "replicas", ABOVE_REPLICAS, &mut faults);
+    validate_not_above(&status, &replicas, "replicas", ABOVE_REPLICAS, errors);
     let message = "cannot be greater than readyReplicas";
     validate_not_above(
         &status,
         &["availableReplicas"],
         "readyReplicas",
         message,
-        &mut faults,
+        errors,
     );
-    faults
 }
 
-/// The faults of a ReplicationController, whose selector is a map of labels.
-pub fn validate_replicationcontroller(object: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a ReplicationController, whose selector is a map of labels.
+pub fn validate_replicationcontroller(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_nonnegative(&spec.member("minReadySeconds"), &mut faults);
+    validate_nonnegative(&spec.member("minReadySeconds"), errors);
     let selector = spec.member("selector");
     if selector.is_empty() {
-        faults.push(selector.required(""));
+        errors.push(selector.required(""));
     }
     let replicas = spec.member("replicas");
     if !replicas.is_set() {
-        faults.push(replicas.required(""));
+        errors.push(replicas.required(""));
     }
-    validate_nonnegative(&replicas, &mut faults);
+    validate_nonnegative(&replicas, errors);
     let template = spec.member("template");
     if !template.is_set() {
-        faults.push(template.required(""));
-        return faults;
+        errors.push(template.required(""));
+        return;
     }
     let metadata = template.member("metadata");
     let labels = metadata.member("labels");
     if !labels_select(&selector, &labels) {
-        faults.push(labels.invalid(NOT_SELECTED));
+        errors.push(labels.invalid(NOT_SELECTED));
     }
-    validate_pod_template_spec(&template, &mut faults);
-    validate_runs_forever(&template, "ReplicationController", &mut faults);
-    faults
+    validate_pod_template_spec(&template, errors);
+    validate_runs_forever(&template, "ReplicationController", errors);
 }
 
-/// The faults of a change to a ReplicationController.
-pub fn validate_replicationcontroller_update(object: &Object, _stored: &Object) -> Faults {
-    validate_replicationcontroller(object)
+/// Adds the errors of a change to a ReplicationController.
+pub fn validate_replicationcontroller_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_replicationcontroller(object, errors);
 }
 
-/// The faults of a change to the status of a ReplicationController.
-pub fn validate_replicationcontroller_status_update(object: &Object, _stored: &Object) -> Faults {
-    validate_status(object, &[])
+/// Adds the errors of a change to the status of a ReplicationController.
+pub fn validate_replicationcontroller_status_update(
+    object: &Object,
+    _stored: &Object,
+    errors: &mut ErrorList,
+) {
+    validate_status(object, &[], errors);
 }

@@ -5,13 +5,13 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::{ABOVE_REPLICAS, validate_is_selected, validate_runs_forever, validate_selector};
-use crate::validation::Faults;
 use crate::validation::counts::{
     decremented, is_same, validate_all_nonnegative, validate_nonnegative, validate_not_above,
 };
 use crate::validation::internal::invalid_struct;
 use crate::validation::pods::{validate_pod_template_spec, validate_template_metadata};
 use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
+use api::error_list::ErrorList;
 
 /// What may change of a StatefulSet's spec.
 const MUTABLE: [&str; 7] = [
@@ -27,32 +27,30 @@ const MUTABLE: [&str; 7] = [
 /// What each pod of a StatefulSet gets of its own.
 const NAMES: [&str; 2] = ["hostname", "subdomain"];
 
-/// The faults of a StatefulSet.
-pub fn validate_statefulset(object: &Object) -> Faults {
-    validate(object, None)
+/// Adds the errors of a StatefulSet.
+pub fn validate_statefulset(object: &Object, errors: &mut ErrorList) {
+    validate(object, None, errors);
 }
 
-/// The faults of a change to a StatefulSet.
-pub fn validate_statefulset_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = validate(object, Some(stored));
+/// Adds the errors of a change to a StatefulSet.
+pub fn validate_statefulset_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    validate(object, Some(stored), errors);
     let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let names = spec.entries().chain(old.entries()).map(|(name, _)| name);
     let is_fixed = |name: &str| {
         MUTABLE.contains(&name) || is_same(spec.member(name).value(), old.member(name).value())
     };
     if !names.into_iter().all(is_fixed) {
-        faults.push(spec.forbidden(
+        errors.push(spec.forbidden(
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
              'template', 'updateStrategy', 'revisionHistoryLimit', \
              'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
         ));
     }
-    faults
 }
 
 /// What does not change of a stored object is not refused again.
-fn validate(object: &Object, stored: Option<&Object>) -> Faults {
-    let mut faults = Faults::new();
+fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let is_new = |name: &str| {
         stored.is_none_or(|stored| {
@@ -60,51 +58,50 @@ fn validate(object: &Object, stored: Option<&Object>) -> Faults {
             !is_same(spec.member(name).value(), old.member(name).value())
         })
     };
-    validate_policies(&spec, &mut faults);
+    validate_policies(&spec, errors);
     let claims = spec.member("volumeClaimTemplates");
     if stored.is_none() {
         for claim in claims.items() {
-            validate_persistent_volume_claim_spec(&claim.member("spec"), &mut faults);
+            validate_persistent_volume_claim_spec(&claim.member("spec"), errors);
         }
     }
-    validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], &mut faults);
-    validate_nonnegative(&spec.member("ordinals").member("start"), &mut faults);
+    validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], errors);
+    validate_nonnegative(&spec.member("ordinals").member("start"), errors);
     let service = spec.member("serviceName");
     if stored.is_none() && !service.text().is_empty() {
         let wrong = api::names::dns_label(service.text()).into_iter();
-        faults.extend(wrong.map(|message| service.invalid(message)));
+        errors.extend(wrong.map(|message| service.invalid(message)));
     }
     let (selector, template) = (spec.member("selector"), spec.member("template"));
     let empty = "empty selector is invalid for statefulset";
-    if validate_selector(&selector, empty, "", &mut faults) {
-        validate_is_selected(&selector, &template, &mut faults);
+    if validate_selector(&selector, empty, "", errors) {
+        validate_is_selected(&selector, &template, errors);
         if is_new("template") || is_new("volumeClaimTemplates") {
-            validate_template(&template, claims.list(), &mut faults);
+            validate_template(&template, claims.list(), errors);
         }
     }
-    validate_runs_forever(&template, "StatefulSet", &mut faults);
-    faults
+    validate_runs_forever(&template, "StatefulSet", errors);
 }
 
-fn validate_policies(spec: &Field<'_>, faults: &mut Faults) {
+fn validate_policies(spec: &Field<'_>, errors: &mut ErrorList) {
     let management = spec.member("podManagementPolicy");
     match management.text() {
         "OrderedReady" | "Parallel" => {}
-        "" => faults.push(management.required("")),
-        _ => faults.push(management.invalid("must be 'OrderedReady' or 'Parallel'")),
+        "" => errors.push(management.required("")),
+        _ => errors.push(management.invalid("must be 'OrderedReady' or 'Parallel'")),
     }
     let strategy = spec.member("updateStrategy");
     let rolling = strategy.member("rollingUpdate");
     match strategy.member("type").text() {
-        "" => faults.push(strategy.required("")),
-        "OnDelete" if rolling.is_set() => faults.push(invalid_struct(
+        "" => errors.push(strategy.required("")),
+        "OnDelete" if rolling.is_set() => errors.push(invalid_struct(
             &rolling,
             "apps.v1.RollingUpdateStatefulSetStrategy",
             "only allowed for updateStrategy 'RollingUpdate'",
         )),
         "OnDelete" => {}
-        "RollingUpdate" => validate_nonnegative(&rolling.member("partition"), faults),
-        _ => faults.push(invalid_struct(
+        "RollingUpdate" => validate_nonnegative(&rolling.member("partition"), errors),
+        _ => errors.push(invalid_struct(
             &strategy,
             "apps.v1.StatefulSetUpdateStrategy",
             "must be 'RollingUpdate' or 'OnDelete'",
@@ -114,19 +111,19 @@ fn validate_policies(spec: &Field<'_>, faults: &mut Faults) {
     for name in ["whenDeleted", "whenScaled"] {
         let policy = retention.member(name);
         if retention.is_set() && !matches!(policy.text(), "Retain" | "Delete") {
-            faults.push(policy.not_supported(&["Retain", "Delete"]));
+            errors.push(policy.not_supported(&["Retain", "Delete"]));
         }
     }
 }
 
-/// The faults of a template whose pods have a volume of each claim too, and names of their own.
+/// Adds the errors of a template whose pods have a volume of each claim too, and names of their own.
 /// Labels and annotations are looked at twice, as by kube-apiserver.
-fn validate_template(template: &Field<'_>, claims: &[Value], faults: &mut Faults) {
-    validate_template_metadata(template, faults);
+fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorList) {
+    validate_template_metadata(template, errors);
     let spec = template.member("spec");
     let is_named = NAMES.iter().any(|name| spec.member(name).is_set());
     if claims.is_empty() && !is_named {
-        validate_pod_template_spec(template, faults);
+        validate_pod_template_spec(template, errors);
         return;
     }
     let mut with_claims = template.value().cloned().unwrap_or_else(|| json!({}));
@@ -161,12 +158,15 @@ fn validate_template(template: &Field<'_>, claims: &[Value], faults: &mut Faults
         }
     }
     let path = template.path();
-    validate_pod_template_spec(&Field::named(&path, Some(&with_claims)), faults);
+    validate_pod_template_spec(&Field::named(&path, Some(&with_claims)), errors);
 }
 
-/// The faults of a change to the status of a StatefulSet.
-pub fn validate_statefulset_status_update(object: &Object, stored: &Object) -> Faults {
-    let mut faults = Faults::new();
+/// Adds the errors of a change to the status of a StatefulSet.
+pub fn validate_statefulset_status_update(
+    object: &Object,
+    stored: &Object,
+    errors: &mut ErrorList,
+) {
     let (status, old) = (Field::of(object, "status"), Field::of(stored, "status"));
     let counts = [
         "replicas",
@@ -177,23 +177,22 @@ pub fn validate_statefulset_status_update(object: &Object, stored: &Object) -> F
         "observedGeneration",
         "collisionCount",
     ];
-    validate_all_nonnegative(&status, &counts, &mut faults);
+    validate_all_nonnegative(&status, &counts, errors);
     let replicas = [
         "readyReplicas",
         "currentReplicas",
         "updatedReplicas",
         "availableReplicas",
     ];
-    validate_not_above(&status, &replicas, "replicas", ABOVE_REPLICAS, &mut faults);
+    validate_not_above(&status, &replicas, "replicas", ABOVE_REPLICAS, errors);
     let message = "cannot be greater than status.readyReplicas";
     validate_not_above(
         &status,
         &["availableReplicas"],
         "readyReplicas",
         message,
-        &mut faults,
+        errors,
     );
     let collisions = status.member("collisionCount");
-    faults.extend(decremented(&collisions, &old.member("collisionCount")));
-    faults
+    errors.extend(decremented(&collisions, &old.member("collisionCount")));
 }

@@ -8,8 +8,8 @@ use crate::recorded::{Functions, check};
 use crate::special::features;
 
 type Defaults = Option<fn(&mut Object)>;
-type Create = fn(&Object) -> Faults;
-type Update = fn(&Object, &Object) -> Faults;
+type Create = fn(&Object, &mut ErrorList);
+type Update = fn(&Object, &Object, &mut ErrorList);
 
 /// Fills in an object, and drops its fields of features that are off.
 fn without(object: &mut Object, defaults: fn(&mut Object), drop: DropFunction) {

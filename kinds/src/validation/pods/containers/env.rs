@@ -4,12 +4,12 @@ use api::field::Field;
 use api::names;
 
 use super::{Volumes, not_found};
-use crate::validation::Faults;
 use crate::validation::formats::{config_key, environment_variable_name, report, require_text};
 use crate::validation::pods::field_refs::{
     validate_object_field_selector, validate_resource_field_selector,
 };
 use crate::validation::pods::volumes::files::validate_no_backsteps;
+use api::error_list::ErrorList;
 
 /// The fields of a pod that variables can have.
 const FIELDS: [&str; 9] = [
@@ -26,22 +26,22 @@ const FIELDS: [&str; 9] = [
 
 const TOO_MANY: &str = "may not have more than one field specified at a time";
 
-/// The faults of the variables of a container.
-pub(super) fn validate_env(variables: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the variables of a container.
+pub(super) fn validate_env(variables: &Field<'_>, errors: &mut ErrorList) {
     for variable in variables.items() {
         let name = variable.member("name");
-        if require_text(&name, faults) {
-            report(&name, environment_variable_name(name.text()), faults);
+        if require_text(&name, errors) {
+            report(&name, environment_variable_name(name.text()), errors);
         }
         let source = variable.member("valueFrom");
         if source.is_set() {
-            validate_source(&source, !variable.member("value").text().is_empty(), faults);
+            validate_source(&source, !variable.member("value").text().is_empty(), errors);
         }
     }
 }
 
-/// The faults of what a variable takes its value from.
-fn validate_source(source: &Field<'_>, has_value: bool, faults: &mut Faults) {
+/// Adds the errors of what a variable takes its value from.
+fn validate_source(source: &Field<'_>, has_value: bool, errors: &mut ErrorList) {
     let mut sources = 0;
     let kinds = [
         "fieldRef",
@@ -57,10 +57,10 @@ fn validate_source(source: &Field<'_>, has_value: bool, faults: &mut Faults) {
         }
         sources += 1;
         match kind {
-            "fieldRef" => validate_object_field_selector(&of, &FIELDS, faults),
-            "resourceFieldRef" => validate_resource_field_selector(&of, false, faults),
-            "fileKeyRef" => validate_file_key(&of, faults),
-            _ => validate_key(&of, faults),
+            "fieldRef" => validate_object_field_selector(&of, &FIELDS, errors),
+            "resourceFieldRef" => validate_resource_field_selector(&of, false, errors),
+            "fileKeyRef" => validate_file_key(&of, errors),
+            _ => validate_key(&of, errors),
         }
     }
     let detail = match sources {
@@ -72,41 +72,41 @@ fn validate_source(source: &Field<'_>, has_value: bool, faults: &mut Faults) {
         1 => return,
         _ => TOO_MANY,
     };
-    faults.push(source.invalid_value("", detail));
+    errors.push(source.invalid_value("", detail));
 }
 
 /// A key of a ConfigMap or a Secret.
-fn validate_key(of: &Field<'_>, faults: &mut Faults) {
+fn validate_key(of: &Field<'_>, errors: &mut ErrorList) {
     let name = of.member("name");
-    report(&name, names::dns_subdomain(name.text()), faults);
+    report(&name, names::dns_subdomain(name.text()), errors);
     let key = of.member("key");
-    if require_text(&key, faults) {
-        report(&key, config_key(key.text()), faults);
+    if require_text(&key, errors) {
+        report(&key, config_key(key.text()), errors);
     }
 }
 
 /// A key in a file of a volume.
-fn validate_file_key(of: &Field<'_>, faults: &mut Faults) {
+fn validate_file_key(of: &Field<'_>, errors: &mut ErrorList) {
     let key = of.member("key");
-    if require_text(&key, faults) {
-        report(&key, environment_variable_name(key.text()), faults);
+    if require_text(&key, errors) {
+        report(&key, environment_variable_name(key.text()), errors);
     }
     let volume = of.member("volumeName");
-    if require_text(&volume, faults) {
-        report(&volume, names::dns_label(volume.text()), faults);
+    if require_text(&volume, errors) {
+        report(&volume, names::dns_label(volume.text()), errors);
     }
     let path = of.member("path");
-    if require_text(&path, faults) {
-        validate_no_backsteps(&path, faults);
+    if require_text(&path, errors) {
+        validate_no_backsteps(&path, errors);
     }
 }
 
-/// The faults of objects whose keys are all variables of a container.
-pub(super) fn validate_env_from(sources: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of objects whose keys are all variables of a container.
+pub(super) fn validate_env_from(sources: &Field<'_>, errors: &mut ErrorList) {
     for source in sources.items() {
         let prefix = source.member("prefix");
         if !prefix.text().is_empty() {
-            report(&prefix, environment_variable_name(prefix.text()), faults);
+            report(&prefix, environment_variable_name(prefix.text()), errors);
         }
         let mut found = 0;
         for kind in ["configMapRef", "secretRef"] {
@@ -116,23 +116,23 @@ pub(super) fn validate_env_from(sources: &Field<'_>, faults: &mut Faults) {
             }
             found += 1;
             let name = of.member("name");
-            if require_text(&name, faults) {
-                report(&name, names::dns_subdomain(name.text()), faults);
+            if require_text(&name, errors) {
+                report(&name, names::dns_subdomain(name.text()), errors);
             }
         }
         match found {
             0 => {
                 let detail = "must specify one of: `configMapRef` or `secretRef`";
-                faults.push(sources.invalid_value("", detail));
+                errors.push(sources.invalid_value("", detail));
             }
             1 => {}
-            _ => faults.push(sources.invalid_value("", TOO_MANY)),
+            _ => errors.push(sources.invalid_value("", TOO_MANY)),
         }
     }
 }
 
-/// The faults of variables from files of volumes that hold none.
-pub fn validate_file_key_volumes(spec: &Field<'_>, _volumes: &Volumes<'_>, faults: &mut Faults) {
+/// Adds the errors of variables from files of volumes that hold none.
+pub fn validate_file_key_volumes(spec: &Field<'_>, _volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let volumes = spec.member("volumes");
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.member(list).items() {
@@ -145,10 +145,10 @@ pub fn validate_file_key_volumes(spec: &Field<'_>, _volumes: &Volumes<'_>, fault
                 let name = file.member("volumeName");
                 let mut all = volumes.items();
                 match all.find(|volume| volume.member("name").text() == name.text()) {
-                    None => faults.push(not_found(&name)),
+                    None => errors.push(not_found(&name)),
                     Some(volume) if !volume.member("emptyDir").is_set() => {
                         let detail = "referenced volume must be of type emptyDir";
-                        faults.push(name.invalid(detail));
+                        errors.push(name.invalid(detail));
                     }
                     Some(_) => {}
                 }

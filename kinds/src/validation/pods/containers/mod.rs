@@ -9,14 +9,14 @@ mod restart;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind};
+use api::field::{Field, LazyError};
+use api::field_error::FieldErrorKind;
 use api::names;
 use serde_json::Value;
 
 use super::security::validate_security_context;
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, report, require_text};
+use api::error_list::ErrorList;
 
 /// The volumes of a pod that have no fault, by their names.
 pub type Volumes<'v> = HashMap<&'v str, &'v Value>;
@@ -49,43 +49,43 @@ impl<'p> Pod<'p> {
     }
 }
 
-/// The faults of the containers of a pod's spec.
-pub fn validate_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+/// Adds the errors of the containers of a pod's spec.
+pub fn validate_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let containers = spec.member("containers");
     if containers.is_empty() {
-        faults.push(containers.required(""));
+        errors.push(containers.required(""));
         return;
     }
     let pod = Pod::of(spec, volumes);
     let mut names = HashSet::new();
     for container in containers.items() {
-        validate_common(&container, &pod, faults);
+        validate_common(&container, &pod, errors);
         let name = container.member("name");
         if !names.insert(name_of(&container)) {
-            faults.push(duplicate(&name));
+            errors.push(duplicate(&name));
         }
-        probes::validate_lifecycle(&container.member("lifecycle"), pod.grace_seconds, faults);
-        probes::validate_probes(&container, faults);
-        restart::validate_restart_policy(&container, faults);
+        probes::validate_lifecycle(&container.member("lifecycle"), pod.grace_seconds, errors);
+        probes::validate_probes(&container, errors);
+        restart::validate_restart_policy(&container, errors);
     }
     let mut host_ports = HashSet::new();
     for container in containers.items() {
-        ports::validate_host_ports(&container, &mut host_ports, faults);
+        ports::validate_host_ports(&container, &mut host_ports, errors);
     }
 }
 
-/// The faults of the init containers of a pod's spec.
-pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+/// Adds the errors of the init containers of a pod's spec.
+pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let containers = spec.member("initContainers");
     let regular = spec.member("containers");
     let mut names: HashSet<&str> = names_of(&regular).collect();
     let pod = Pod::of(spec, volumes);
     for container in containers.items() {
-        validate_common(&container, &pod, faults);
-        restart::validate_init_restart_policy(&container, faults);
+        validate_common(&container, &pod, errors);
+        restart::validate_init_restart_policy(&container, errors);
         let name = name_of(&container);
         if names.contains(name) {
-            faults.push(duplicate(&container.member("name")));
+            errors.push(duplicate(&container.member("name")));
         } else if !name.is_empty() {
             names.insert(name);
         }
@@ -96,19 +96,19 @@ pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults:
             Some(value) => first.with_value(value),
             None => first,
         };
-        ports::validate_host_ports(&first, &mut HashSet::new(), faults);
+        ports::validate_host_ports(&first, &mut HashSet::new(), errors);
         if container.member("restartPolicy").text() == "Always" {
             let lifecycle = container.member("lifecycle");
-            probes::validate_lifecycle(&lifecycle, pod.grace_seconds, faults);
-            probes::validate_probes(&container, faults);
+            probes::validate_lifecycle(&lifecycle, pod.grace_seconds, errors);
+            probes::validate_probes(&container, errors);
         } else {
-            validate_run_once(&container, faults);
+            validate_run_once(&container, errors);
         }
     }
 }
 
-/// The faults of what only init containers that keep running may have.
-fn validate_run_once(container: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of what only init containers that keep running may have.
+fn validate_run_once(container: &Field<'_>, errors: &mut ErrorList) {
     for name in [
         "lifecycle",
         "livenessProbe",
@@ -118,14 +118,14 @@ fn validate_run_once(container: &Field<'_>, faults: &mut Faults) {
         let forbidden = container.member(name);
         if forbidden.is_set() {
             let detail = "may not be set for init containers without restartPolicy=Always";
-            faults.push(forbidden.forbidden(detail));
+            errors.push(forbidden.forbidden(detail));
         }
     }
     for policy in container.member("resizePolicy").items() {
         let restarts = policy.member("restartPolicy");
         if restarts.text() == "RestartContainer" {
             let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
-            faults.push(restarts.invalid(detail));
+            errors.push(restarts.invalid(detail));
         }
     }
 }
@@ -143,8 +143,12 @@ const NOT_EPHEMERAL: [&str; 9] = [
     "lifecycle",
 ];
 
-/// The faults of the ephemeral containers of a pod's spec.
-pub fn validate_ephemeral_containers(spec: &Field<'_>, volumes: &Volumes<'_>, faults: &mut Faults) {
+/// Adds the errors of the ephemeral containers of a pod's spec.
+pub fn validate_ephemeral_containers(
+    spec: &Field<'_>,
+    volumes: &Volumes<'_>,
+    errors: &mut ErrorList,
+) {
     let containers = spec.member("ephemeralContainers");
     if containers.is_empty() {
         return;
@@ -154,22 +158,22 @@ pub fn validate_ephemeral_containers(spec: &Field<'_>, volumes: &Volumes<'_>, fa
     let mut names = others.clone();
     let pod = Pod::of(spec, volumes);
     for container in containers.items() {
-        validate_common(&container, &pod, faults);
-        validate_image_padding(&container, faults);
+        validate_common(&container, &pod, errors);
+        validate_image_padding(&container, errors);
         let name = container.member("name");
         if !names.insert(name_of(&container)) {
-            faults.push(duplicate(&name));
+            errors.push(duplicate(&name));
         }
         let target = container.member("targetContainerName");
         if !target.text().is_empty() && !others.contains(target.text()) {
-            faults.push(target.not_found());
+            errors.push(target.not_found());
         }
-        validate_ephemeral(&container, faults);
+        validate_ephemeral(&container, errors);
     }
 }
 
-/// The faults of what ephemeral containers may not have.
-fn validate_ephemeral(container: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of what ephemeral containers may not have.
+fn validate_ephemeral(container: &Field<'_>, errors: &mut ErrorList) {
     const DETAIL: &str = "cannot be set for an Ephemeral Container";
     for name in NOT_EPHEMERAL {
         let member = container.member(name);
@@ -179,54 +183,54 @@ fn validate_ephemeral(container: &Field<'_>, faults: &mut Faults) {
             _ => member.is_set(),
         };
         if is_there {
-            faults.push(member.forbidden(DETAIL));
+            errors.push(member.forbidden(DETAIL));
         }
     }
     for mount in container.member("volumeMounts").items() {
         for name in ["subPath", "subPathExpr"] {
             let path = mount.member(name);
             if !path.text().is_empty() {
-                faults.push(path.forbidden(DETAIL));
+                errors.push(path.forbidden(DETAIL));
             }
         }
     }
 }
 
 /// The image of a container of a pod may not have spaces around it. Templates may.
-pub fn validate_image_padding(container: &Field<'_>, faults: &mut Faults) {
+pub fn validate_image_padding(container: &Field<'_>, errors: &mut ErrorList) {
     let image = container.member("image");
     if image.text().trim().len() != image.text().len() {
-        faults.push(image.invalid("must not have leading or trailing whitespace"));
+        errors.push(image.invalid("must not have leading or trailing whitespace"));
     }
 }
 
 /// The rules of all containers.
-fn validate_common(container: &Field<'_>, pod: &Pod<'_>, faults: &mut Faults) {
+fn validate_common(container: &Field<'_>, pod: &Pod<'_>, errors: &mut ErrorList) {
     let name = container.member("name");
-    if require_text(&name, faults) {
-        report(&name, names::dns_label(name.text()), faults);
+    if require_text(&name, errors) {
+        report(&name, names::dns_label(name.text()), errors);
     }
-    require_text(&container.member("image"), faults);
+    require_text(&container.member("image"), errors);
     let policy = container.member("terminationMessagePolicy");
-    if require_text(&policy, faults) {
-        one_of(&policy, &["File", "FallbackToLogsOnError"], faults);
+    if require_text(&policy, errors) {
+        one_of(&policy, &["File", "FallbackToLogsOnError"], errors);
     }
-    ports::validate_ports(&container.member("ports"), faults);
-    env::validate_env(&container.member("env"), faults);
-    env::validate_env_from(&container.member("envFrom"), faults);
-    mounts::validate_volume_mounts(container, pod.volumes, faults);
-    mounts::validate_volume_devices(container, pod.volumes, faults);
+    ports::validate_ports(&container.member("ports"), errors);
+    env::validate_env(&container.member("env"), errors);
+    env::validate_env_from(&container.member("envFrom"), errors);
+    mounts::validate_volume_mounts(container, pod.volumes, errors);
+    mounts::validate_volume_devices(container, pod.volumes, errors);
     let policy = container.member("imagePullPolicy");
-    if require_text(&policy, faults) {
-        one_of(&policy, &["Always", "IfNotPresent", "Never"], faults);
+    if require_text(&policy, errors) {
+        one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
     }
     let resources = container.member("resources");
-    resources::validate_container_resources(&resources, &pod.claims, faults);
-    restart::validate_resize_policy(container, pod.restart_policy, faults);
+    resources::validate_container_resources(&resources, &pod.claims, errors);
+    restart::validate_resize_policy(container, pod.restart_policy, errors);
     validate_security_context(
         &container.member("securityContext"),
         pod.has_host_users,
-        faults,
+        errors,
     );
 }
 
@@ -241,15 +245,13 @@ fn name_of<'v>(container: &Field<'v>) -> &'v str {
 }
 
 /// A text, perhaps an empty one, that another item has.
-fn duplicate(field: &Field<'_>) -> FieldError {
-    let value = Value::from(field.text());
-    FieldError::new(FieldErrorKind::Duplicate, field.path(), &value, "")
+fn duplicate<'f>(field: &Field<'f>) -> LazyError<'f> {
+    field.fault_value(FieldErrorKind::Duplicate, field.text(), "")
 }
 
 /// A text, perhaps an empty one, that names nothing.
-fn not_found(field: &Field<'_>) -> FieldError {
-    let value = Value::from(field.text());
-    FieldError::new(FieldErrorKind::NotFound, field.path(), &value, "")
+fn not_found<'f>(field: &Field<'f>) -> LazyError<'f> {
+    field.fault_value(FieldErrorKind::NotFound, field.text(), "")
 }
 
 #[cfg(test)]
@@ -261,10 +263,8 @@ mod tests {
     use crate::special::features::testing::{fill_in_pod, fill_in_template};
     use crate::validation::pods::{validate_pod, validate_pod_template_spec};
 
-    fn validate_template(object: &Object) -> Faults {
-        let mut faults = Faults::new();
-        validate_pod_template_spec(&Field::of(object, "template"), &mut faults);
-        faults
+    fn validate_template(object: &Object, errors: &mut ErrorList) {
+        validate_pod_template_spec(&Field::of(object, "template"), errors);
     }
 
     #[test]

@@ -6,17 +6,17 @@ use api::field::Field;
 use serde_json::Value;
 
 use super::{Volumes, not_found};
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, require_text};
 use crate::validation::pods::volumes::files::validate_descending_path;
+use api::error_list::ErrorList;
 
 const MUST_BE_UNIQUE: &str = "must be unique";
 
-/// The faults of the volumes that a container sees as files.
+/// Adds the errors of the volumes that a container sees as files.
 pub(super) fn validate_volume_mounts(
     container: &Field<'_>,
     volumes: &Volumes<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let mounts = container.member("volumeMounts");
     let devices = container.member("volumeDevices");
@@ -26,25 +26,25 @@ pub(super) fn validate_volume_mounts(
     let mut paths = HashSet::new();
     for mount in mounts.items() {
         let (name, path) = (mount.member("name"), mount.member("mountPath"));
-        require_text(&name, faults);
+        require_text(&name, errors);
         if !volumes.contains_key(name.text()) {
-            faults.push(not_found(&name));
+            errors.push(not_found(&name));
         }
-        require_text(&path, faults);
+        require_text(&path, errors);
         if !paths.insert(path.text().to_owned()) {
-            faults.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
+            errors.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
         }
         if taken.names.contains(name.text()) {
             let detail = "must not already exist in volumeDevices";
-            faults.push(name.invalid_value(name.text(), detail));
+            errors.push(name.invalid_value(name.text(), detail));
         }
         if taken.paths.contains(path.text()) {
             let detail = "must not already exist as a path in volumeDevices";
-            faults.push(path.invalid_value(path.text(), detail));
+            errors.push(path.invalid_value(path.text(), detail));
         }
-        validate_sub_paths(&mounts, &mount, faults);
-        validate_propagation(&mounts, &mount, is_privileged, faults);
-        validate_recursive_read_only(&mounts, &mount, faults);
+        validate_sub_paths(&mounts, &mount, errors);
+        validate_propagation(&mounts, &mount, is_privileged, errors);
+        validate_recursive_read_only(&mounts, &mount, errors);
     }
 }
 
@@ -81,18 +81,18 @@ fn at_list<'f>(list: &'f Field<'f>, item: &'f Field<'f>, name: &'f str) -> Field
     }
 }
 
-fn validate_sub_paths(mounts: &Field<'_>, mount: &Field<'_>, faults: &mut Faults) {
+fn validate_sub_paths(mounts: &Field<'_>, mount: &Field<'_>, errors: &mut ErrorList) {
     let path = at_list(mounts, mount, "subPath");
     if !path.text().is_empty() {
-        validate_descending_path(&path, faults);
+        validate_descending_path(&path, errors);
     }
     let expression = at_list(mounts, mount, "subPathExpr");
     if !expression.text().is_empty() {
         if !path.text().is_empty() {
             let detail = "subPathExpr and subPath are mutually exclusive";
-            faults.push(mount.member("subPathExpr").invalid(detail));
+            errors.push(mount.member("subPathExpr").invalid(detail));
         }
-        validate_descending_path(&expression, faults);
+        validate_descending_path(&expression, errors);
     }
 }
 
@@ -100,7 +100,7 @@ fn validate_propagation(
     mounts: &Field<'_>,
     mount: &Field<'_>,
     is_privileged: bool,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let propagation = at_list(mounts, mount, "mountPropagation");
     if !propagation.is_set() {
@@ -109,38 +109,38 @@ fn validate_propagation(
     one_of(
         &propagation,
         &["Bidirectional", "HostToContainer", "None"],
-        faults,
+        errors,
     );
     if propagation.text() == "Bidirectional" && !is_privileged {
         let detail = "Bidirectional mount propagation is available only to privileged containers";
-        faults.push(propagation.forbidden(detail));
+        errors.push(propagation.forbidden(detail));
     }
 }
 
-fn validate_recursive_read_only(mounts: &Field<'_>, mount: &Field<'_>, faults: &mut Faults) {
+fn validate_recursive_read_only(mounts: &Field<'_>, mount: &Field<'_>, errors: &mut ErrorList) {
     let recursive = at_list(mounts, mount, "recursiveReadOnly");
     if !recursive.is_set() {
         return;
     }
-    one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], faults);
+    one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], errors);
     if !matches!(recursive.text(), "Enabled" | "IfPossible") {
         return;
     }
     if !mount.member("readOnly").is_true() {
-        faults.push(recursive.forbidden("may only be specified when readOnly is true"));
+        errors.push(recursive.forbidden("may only be specified when readOnly is true"));
     }
     let propagation = mount.member("mountPropagation");
     if propagation.is_set() && propagation.text() != "None" {
         let detail = "may only be specified when mountPropagation is None or not specified";
-        faults.push(recursive.forbidden(detail));
+        errors.push(recursive.forbidden(detail));
     }
 }
 
-/// The faults of the volumes that a container sees as block devices.
+/// Adds the errors of the volumes that a container sees as block devices.
 pub(super) fn validate_volume_devices(
     container: &Field<'_>,
     volumes: &Volumes<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let mounts = container.member("volumeMounts");
     let devices = container.member("volumeDevices");
@@ -148,38 +148,38 @@ pub(super) fn validate_volume_devices(
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
     for device in devices.items() {
         let (name, path) = (device.member("name"), device.member("devicePath"));
-        require_text(&name, faults);
+        require_text(&name, errors);
         let is_new = name.text().is_empty() || names.insert(name.text().to_owned());
         if !is_new {
-            faults.push(name.invalid(MUST_BE_UNIQUE));
+            errors.push(name.invalid(MUST_BE_UNIQUE));
         }
         match volumes.get(name.text()) {
-            None => faults.push(not_found(&name)),
+            None => errors.push(not_found(&name)),
             Some(volume) => {
                 let has = |kind| volume.get(kind).is_some_and(|of| !of.is_null());
                 if !has("persistentVolumeClaim") && !has("ephemeral") {
                     let detail = "can only use volume source type of PersistentVolumeClaim or \
                                   Ephemeral for block mode";
-                    faults.push(name.invalid(detail));
+                    errors.push(name.invalid(detail));
                 }
             }
         }
-        require_text(&path, faults);
+        require_text(&path, errors);
         if paths.contains(path.text()) {
-            faults.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
+            errors.push(path.invalid_value(path.text(), MUST_BE_UNIQUE));
         }
         if path.text().split('/').any(|part| part == "..") {
-            faults.push(path.invalid("can not contain backsteps ('..')"));
+            errors.push(path.invalid("can not contain backsteps ('..')"));
         } else {
             paths.insert(path.text().to_owned());
         }
         if taken.names.contains(name.text()) {
             let detail = "must not already exist in volumeMounts";
-            faults.push(name.invalid_value(name.text(), detail));
+            errors.push(name.invalid_value(name.text(), detail));
         }
         if taken.paths.contains(path.text()) {
             let detail = "must not already exist as a path in volumeMounts";
-            faults.push(path.invalid_value(path.text(), detail));
+            errors.push(path.invalid_value(path.text(), detail));
         }
     }
 }

@@ -6,42 +6,42 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
 use super::duplicate;
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, port_name, port_number, report, require_text};
+use api::error_list::ErrorList;
 
-/// The faults of the ports of a container.
-pub(super) fn validate_ports(ports: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the ports of a container.
+pub(super) fn validate_ports(ports: &Field<'_>, errors: &mut ErrorList) {
     let mut names = HashSet::new();
     for port in ports.items() {
         let name = port.member("name");
         if !name.text().is_empty() {
             let wrong = port_name(name.text());
             if wrong.is_empty() && !names.insert(name.text().to_owned()) {
-                faults.push(duplicate(&name));
+                errors.push(duplicate(&name));
             }
-            report(&name, wrong, faults);
+            report(&name, wrong, errors);
         }
         let number = port.member("containerPort");
         match number.int() {
-            None | Some(0) => faults.push(number.required("")),
-            Some(given) => report(&number, port_number(given), faults),
+            None | Some(0) => errors.push(number.required("")),
+            Some(given) => report(&number, port_number(given), errors),
         }
         let number = port.member("hostPort");
         if let Some(given) = number.int().filter(|given| *given != 0) {
-            report(&number, port_number(given), faults);
+            report(&number, port_number(given), errors);
         }
         let protocol = port.member("protocol");
-        if require_text(&protocol, faults) {
-            one_of(&protocol, &["SCTP", "TCP", "UDP"], faults);
+        if require_text(&protocol, errors) {
+            one_of(&protocol, &["SCTP", "TCP", "UDP"], errors);
         }
     }
 }
 
-/// The faults of ports of the host that are taken already, by another port of a pod.
+/// Adds the errors of ports of the host that are taken already, by another port of a pod.
 pub(super) fn validate_host_ports(
     container: &Field<'_>,
     taken: &mut HashSet<String>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     for port in container.member("ports").items() {
         let number = port.member("hostPort");
@@ -52,7 +52,7 @@ pub(super) fn validate_host_ports(
         let key = format!("{}/{}/{given}", protocol.text(), ip.text());
         if taken.contains(&key) {
             let kind = FieldErrorKind::Duplicate;
-            faults.push(FieldError::new(kind, number.path(), &key.into(), ""));
+            errors.push(FieldError::new(kind, number.path(), &key.into(), ""));
         } else {
             taken.insert(key);
         }

@@ -2,46 +2,46 @@
 
 use api::field::Field;
 
-use crate::validation::Faults;
 use crate::validation::formats::{http_header_name, one_of, port_number_or_name, require_text};
+use api::error_list::ErrorList;
 
-/// The faults of what runs when a container starts and stops.
+/// Adds the errors of what runs when a container starts and stops.
 pub(super) fn validate_lifecycle(
     lifecycle: &Field<'_>,
     grace_seconds: Option<i64>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     for name in ["postStart", "preStop"] {
         let handler = lifecycle.member(name);
         if handler.is_set() {
-            validate_handler(&handler, grace_seconds, faults);
+            validate_handler(&handler, grace_seconds, errors);
         }
     }
 }
 
-/// The faults of the probes of a container.
-pub(super) fn validate_probes(container: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the probes of a container.
+pub(super) fn validate_probes(container: &Field<'_>, errors: &mut ErrorList) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.member(name);
         if !probe.is_set() {
             continue;
         }
-        validate_probe(&probe, faults);
+        validate_probe(&probe, errors);
         let grace = probe.member("terminationGracePeriodSeconds");
         let successes = probe.member("successThreshold");
         if name == "readinessProbe" {
             if grace.is_set() {
-                faults.push(grace.invalid("must not be set for readinessProbes"));
+                errors.push(grace.invalid("must not be set for readinessProbes"));
             }
         } else if successes.int() != Some(1) {
             let given = successes.int().unwrap_or(0);
-            faults.push(successes.invalid_value(given, "must be 1"));
+            errors.push(successes.invalid_value(given, "must be 1"));
         }
     }
 }
 
-fn validate_probe(probe: &Field<'_>, faults: &mut Faults) {
-    validate_handler(probe, None, faults);
+fn validate_probe(probe: &Field<'_>, errors: &mut ErrorList) {
+    validate_handler(probe, None, errors);
     let numbers = [
         "initialDelaySeconds",
         "timeoutSeconds",
@@ -52,17 +52,17 @@ fn validate_probe(probe: &Field<'_>, faults: &mut Faults) {
     for name in numbers {
         let number = probe.member(name);
         if number.int().is_some_and(|number| number < 0) {
-            faults.push(number.invalid("must be greater than or equal to 0"));
+            errors.push(number.invalid("must be greater than or equal to 0"));
         }
     }
     let grace = probe.member("terminationGracePeriodSeconds");
     if grace.int().is_some_and(|seconds| seconds <= 0) {
-        faults.push(grace.invalid("must be greater than 0"));
+        errors.push(grace.invalid("must be greater than 0"));
     }
 }
 
-/// The faults of what a probe or a hook does, which is one thing.
-fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, faults: &mut Faults) {
+/// Adds the errors of what a probe or a hook does, which is one thing.
+fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, errors: &mut ErrorList) {
     let mut has_one = false;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
         let action = handler.member(kind);
@@ -70,7 +70,7 @@ fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, faults: &mu
             continue;
         }
         if has_one {
-            faults.push(action.forbidden("may not specify more than 1 handler type"));
+            errors.push(action.forbidden("may not specify more than 1 handler type"));
             continue;
         }
         has_one = true;
@@ -78,42 +78,42 @@ fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, faults: &mu
             "exec" => {
                 let command = action.member("command");
                 if command.is_empty() {
-                    faults.push(command.required(""));
+                    errors.push(command.required(""));
                 }
             }
-            "httpGet" => validate_http_get(&action, faults),
-            "sleep" => validate_sleep(&action, grace_seconds, faults),
-            _ => validate_port(&action.member("port"), faults),
+            "httpGet" => validate_http_get(&action, errors),
+            "sleep" => validate_sleep(&action, grace_seconds, errors),
+            _ => validate_port(&action.member("port"), errors),
         }
     }
     if !has_one {
-        faults.push(handler.required("must specify a handler type"));
+        errors.push(handler.required("must specify a handler type"));
     }
 }
 
-fn validate_http_get(action: &Field<'_>, faults: &mut Faults) {
-    require_text(&action.member("path"), faults);
-    validate_port(&action.member("port"), faults);
-    one_of(&action.member("scheme"), &["HTTP", "HTTPS"], faults);
+fn validate_http_get(action: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&action.member("path"), errors);
+    validate_port(&action.member("port"), errors);
+    one_of(&action.member("scheme"), &["HTTP", "HTTPS"], errors);
     let headers = action.member("httpHeaders");
     for header in headers.items() {
         let name = header.member("name").text();
         let wrong = http_header_name(name).into_iter();
-        faults.extend(wrong.map(|message| headers.invalid_value(name, message)));
+        errors.extend(wrong.map(|message| headers.invalid_value(name, message)));
     }
 }
 
-fn validate_port(port: &Field<'_>, faults: &mut Faults) {
+fn validate_port(port: &Field<'_>, errors: &mut ErrorList) {
     let shown = port.value().cloned().unwrap_or_else(|| 0.into());
     let wrong = port_number_or_name(port).into_iter();
-    faults.extend(wrong.map(|message| port.invalid_value(shown.clone(), message)));
+    errors.extend(wrong.map(|message| port.invalid_value(shown.clone(), message)));
 }
 
-fn validate_sleep(action: &Field<'_>, grace_seconds: Option<i64>, faults: &mut Faults) {
+fn validate_sleep(action: &Field<'_>, grace_seconds: Option<i64>, errors: &mut ErrorList) {
     let seconds = action.member("seconds").int().unwrap_or(0);
     if let Some(grace) = grace_seconds.filter(|grace| !(0..=*grace).contains(&seconds)) {
         let detail =
             format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
-        faults.push(action.invalid_value(seconds, detail));
+        errors.push(action.invalid_value(seconds, detail));
     }
 }

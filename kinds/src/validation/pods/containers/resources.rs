@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use api::field::Field;
+use api::field_error::FieldErrorKind;
 use api::names;
 use api::quantity::{Quantity, seems_whole};
 use serde_json::{Value, json};
 
-use super::not_found;
 use crate::defaults::pods::resources::{Amounts, amounts, of_containers, read};
-use crate::validation::Faults;
 use crate::validation::formats::report;
+use api::error_list::ErrorList;
 
 const HUGE_PAGES: &str = "hugepages-";
 
@@ -41,45 +41,45 @@ const STANDARD: [&str; 20] = [
     "services.loadbalancers",
 ];
 
-/// The faults of the resources of a container.
+/// Adds the errors of the resources of a container.
 pub(super) fn validate_container_resources(
     resources: &Field<'_>,
     claims: &BTreeSet<&str>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
-    validate_requirements(resources, validate_container_resource_name, claims, faults);
+    validate_requirements(resources, validate_container_resource_name, claims, errors);
 }
 
-/// The faults of the resources of a whole pod.
-pub fn validate_pod_resources(spec: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of the resources of a whole pod.
+pub fn validate_pod_resources(spec: &Field<'_>, errors: &mut ErrorList) {
     let resources = spec.member("resources");
     if !resources.is_set() {
         return;
     }
     let os = spec.member("os");
     if os.member("name").text() == "windows" {
-        faults.push(resources.forbidden("may not be set for a windows pod"));
+        errors.push(resources.forbidden("may not be set for a windows pod"));
         return;
     }
     let claims = resources.member("claims");
     if claims.is_set() {
-        faults.push(claims.forbidden("claims may not be set for Resources at pod-level"));
+        errors.push(claims.forbidden("claims may not be set for Resources at pod-level"));
     }
     let names = claims_of(spec);
-    validate_requirements(&resources, validate_pod_resource_name, &names, faults);
-    validate_sums(spec, &resources, faults);
+    validate_requirements(&resources, validate_pod_resource_name, &names, errors);
+    validate_sums(spec, &resources, errors);
 }
 
-/// The faults of what a pod takes beside its containers. They are reported as those of limits of
+/// Adds the errors of what a pod takes beside its containers. They are reported as those of limits of
 /// `overhead`.
-pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, faults: &mut Faults) {
+pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, errors: &mut ErrorList) {
     if amounts.is_empty() {
         return;
     }
     let limits = json!({"limits": amounts.value()});
     let resources = overhead.with_value(&limits);
     let validate_name = validate_container_resource_name;
-    validate_requirements(&resources, validate_name, &BTreeSet::new(), faults);
+    validate_requirements(&resources, validate_name, &BTreeSet::new(), errors);
 }
 
 /// The names of a pod's claims for devices.
@@ -92,7 +92,7 @@ pub(super) fn claims_of<'p>(spec: &Field<'p>) -> BTreeSet<&'p str> {
 }
 
 /// What a pod may have must be enough for its containers.
-fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, faults: &mut Faults) {
+fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut ErrorList) {
     let Some(members) = spec.value().and_then(Value::as_object) else {
         return;
     };
@@ -100,11 +100,11 @@ fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, faults: &mut Faults) {
         resources,
         "requests",
         &of_containers(members, "requests"),
-        faults,
+        errors,
     );
     let mut limits = of_containers(members, "limits");
     limits.retain(|name, _| name.starts_with(HUGE_PAGES));
-    validate_sum(resources, "limits", &limits, faults);
+    validate_sum(resources, "limits", &limits, errors);
     let of_pod = resources.member("limits");
     // This is where they are reported.
     let containers = resources.member("containers");
@@ -121,13 +121,13 @@ fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, faults: &mut Faults) {
                 let detail = format!("must be less than or equal to pod limits of {most}");
                 let place = place.key(&name);
                 let place = place.member("limits");
-                faults.push(place.invalid_value(limit.to_string(), detail));
+                errors.push(place.invalid_value(limit.to_string(), detail));
             }
         }
     }
 }
 
-fn validate_sum(resources: &Field<'_>, list: &str, sums: &Amounts, faults: &mut Faults) {
+fn validate_sum(resources: &Field<'_>, list: &str, sums: &Amounts, errors: &mut ErrorList) {
     let of_pod = resources.member(list);
     for (name, sum) in sums {
         let place = of_pod.key(name);
@@ -137,38 +137,38 @@ fn validate_sum(resources: &Field<'_>, list: &str, sums: &Amounts, faults: &mut 
         if *sum > given {
             let detail =
                 format!("must be greater than or equal to aggregate container {list} of {sum}");
-            faults.push(place.invalid_value(given.to_string(), detail));
+            errors.push(place.invalid_value(given.to_string(), detail));
         }
     }
 }
 
-/// The faults of limits, requests and claims.
+/// Adds the errors of limits, requests and claims.
 fn validate_requirements(
     resources: &Field<'_>,
-    validate_name: fn(&str, &Field<'_>, &mut Faults),
+    validate_name: fn(&str, &Field<'_>, &mut ErrorList),
     claims: &BTreeSet<&str>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let (limits, requests) = (resources.member("limits"), resources.member("requests"));
     for (name, place) in limits.entries() {
-        validate_name(name, &place, faults);
-        validate_quantity(name, &place, faults);
-        validate_huge_pages(name, &place, faults);
+        validate_name(name, &place, errors);
+        validate_quantity(name, &place, errors);
+        validate_huge_pages(name, &place, errors);
     }
     for (name, place) in requests.entries() {
-        validate_name(name, &place, faults);
-        validate_quantity(name, &place, faults);
-        validate_limit(name, &place, &limits, &requests, faults);
-        validate_huge_pages(name, &place, faults);
+        validate_name(name, &place, errors);
+        validate_quantity(name, &place, errors);
+        validate_limit(name, &place, &limits, &requests, errors);
+        validate_huge_pages(name, &place, errors);
     }
     let has = |is_wanted: fn(&str) -> bool| {
         let mut all = limits.entries().chain(requests.entries());
         all.any(|(name, _)| is_wanted(name))
     };
     if has(|name| name.starts_with(HUGE_PAGES)) && !has(is_common) {
-        faults.push(resources.forbidden("HugePages require cpu or memory"));
+        errors.push(resources.forbidden("HugePages require cpu or memory"));
     }
-    validate_claims(&resources.member("claims"), claims, faults);
+    validate_claims(&resources.member("claims"), claims, errors);
 }
 
 /// Whether a resource is one by which pods are told apart.
@@ -182,14 +182,14 @@ fn validate_limit(
     request: &Field<'_>,
     limits: &Field<'_>,
     requests: &Field<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let may_differ = is_native(name) && !name.starts_with(HUGE_PAGES);
     let limit = limits.key(name);
     let (Some(asked), Some(limit)) = (request.value().and_then(read), limit.value().and_then(read))
     else {
         if !may_differ {
-            faults.push(limits.required("Limit must be set for non overcommitable resources"));
+            errors.push(limits.required("Limit must be set for non overcommitable resources"));
         }
         return;
     };
@@ -200,29 +200,29 @@ fn validate_limit(
         std::cmp::Ordering::Less => return,
     };
     let detail = format!("must be {phrase} {name} limit of {limit}");
-    faults.push(requests.invalid_value(asked.to_string(), detail));
+    errors.push(requests.invalid_value(asked.to_string(), detail));
 }
 
-/// The faults of an amount of a resource: negative ones, and parts of what is whole.
-pub fn validate_quantity(name: &str, place: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of an amount of a resource: negative ones, and parts of what is whole.
+pub fn validate_quantity(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let Some(quantity) = place.value().and_then(read) else {
         return;
     };
     if quantity.sign() < 0 {
         let detail = "must be greater than or equal to 0";
-        faults.push(place.invalid_value(quantity.to_string(), detail));
+        errors.push(place.invalid_value(quantity.to_string(), detail));
     }
     let seems_whole = match place.value() {
         Some(Value::String(text)) => seems_whole(text).unwrap_or(true),
         _ => quantity.is_whole(),
     };
     if is_counted(name) && !seems_whole {
-        faults.push(place.invalid_value(quantity.to_string(), "must be an integer"));
+        errors.push(place.invalid_value(quantity.to_string(), "must be an integer"));
     }
 }
 
 /// Huge pages are given as a whole.
-fn validate_huge_pages(name: &str, place: &Field<'_>, faults: &mut Faults) {
+fn validate_huge_pages(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let Some(size) = name.strip_prefix(HUGE_PAGES) else {
         return;
     };
@@ -234,12 +234,12 @@ fn validate_huge_pages(name: &str, place: &Field<'_>, faults: &mut Faults) {
     let is_divisible = size.is_some_and(|size| quantity.value() % size.value() == 0);
     if !is_divisible {
         let detail = format!("{quantity} is not positive integer multiple of {name}");
-        faults.push(place.invalid_value(quantity.to_string(), detail));
+        errors.push(place.invalid_value(quantity.to_string(), detail));
     }
 }
 
-/// The faults of the name of any resource, which is reported as the value.
-pub fn validate_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults) -> bool {
+/// Adds the errors of the name of any resource, which is reported as the value.
+pub fn validate_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorList) -> bool {
     let wrong = names::qualified_name(name);
     let is_standard = || {
         STANDARD.contains(&name)
@@ -249,9 +249,9 @@ pub fn validate_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults
     let is_valid = wrong.is_empty() && (name.contains('/') || is_standard());
     if wrong.is_empty() && !is_valid {
         let detail = "must be a standard resource type or fully qualified";
-        faults.push(place.invalid_value(name, detail));
+        errors.push(place.invalid_value(name, detail));
     }
-    faults.extend(
+    errors.extend(
         wrong
             .into_iter()
             .map(|message| place.invalid_value(name, message)),
@@ -259,25 +259,25 @@ pub fn validate_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults
     is_valid
 }
 
-/// The faults of the name of a resource that containers can have.
-pub fn validate_container_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults) {
-    validate_resource_name(name, place, faults);
+/// Adds the errors of the name of a resource that containers can have.
+pub fn validate_container_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
+    validate_resource_name(name, place, errors);
     if !name.contains('/') {
         if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {
-            faults.push(place.invalid_value(name, "must be a standard resource for containers"));
+            errors.push(place.invalid_value(name, "must be a standard resource for containers"));
         }
     } else if !is_native(name) && !is_extended(name) {
         let detail = "doesn't follow extended resource name standard";
-        faults.push(place.invalid_value(name, detail));
+        errors.push(place.invalid_value(name, detail));
     }
 }
 
-fn validate_pod_resource_name(name: &str, place: &Field<'_>, faults: &mut Faults) {
-    let is_valid = validate_resource_name(name, place, faults);
+fn validate_pod_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
+    let is_valid = validate_resource_name(name, place, errors);
     if is_valid && !is_common(name) && !name.starts_with(HUGE_PAGES) {
         let shown = Value::from(name);
         let supported = ["cpu", HUGE_PAGES, "memory"];
-        faults.push(place.with_value(&shown).not_supported(&supported));
+        errors.push(place.with_value(&shown).not_supported(&supported));
     }
 }
 
@@ -309,28 +309,26 @@ fn is_counted(name: &str) -> bool {
     counted.contains(&name) || is_extended(name)
 }
 
-/// The faults of what a container takes of the pod's claims.
-fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, faults: &mut Faults) {
+/// Adds the errors of what a container takes of the pod's claims.
+fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
+    let names: Vec<&str> = of_pod.iter().copied().collect();
+    let one_of = "must be one of the names in pod.spec.resourceClaims";
+    let detail = match names.is_empty() {
+        true => format!("{one_of} which is empty"),
+        false => format!("{one_of}: {}", names.join(", ")),
+    };
     for claim in claims.items() {
         let shown = claim.member("name").text();
         if shown.is_empty() {
-            faults.push(claim.required(""));
+            errors.push(claim.required(""));
             continue;
         }
         let value = Value::from(shown);
         let place = claim.with_value(&value);
-        note_claim(&claim, &place, &mut seen, faults);
+        note_claim(&claim, &place, &mut seen, errors);
         if !of_pod.contains(shown) {
-            let mut fault = not_found(&place);
-            fault.detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
-            if of_pod.is_empty() {
-                fault.detail.push_str(" which is empty");
-            } else {
-                let names: Vec<&str> = of_pod.iter().copied().collect();
-                fault.detail.push_str(&format!(": {}", names.join(", ")));
-            }
-            faults.push(fault);
+            errors.push(place.fault(FieldErrorKind::NotFound, detail.as_str()));
         }
     }
 }
@@ -340,12 +338,12 @@ fn note_claim(
     claim: &Field<'_>,
     place: &Field<'_>,
     seen: &mut BTreeSet<String>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let name = place.text();
     let request = claim.member("request");
     if seen.contains(name) {
-        faults.push(place.duplicate());
+        errors.push(place.duplicate());
         return;
     }
     let mut key = name.to_owned();
@@ -353,15 +351,15 @@ fn note_claim(
         key.push('/');
         let of_name = seen.range(key.clone()..);
         let requests = of_name.take_while(|other| other.starts_with(&key)).count();
-        faults.extend((0..requests).map(|_| place.duplicate()));
+        errors.extend((0..requests).map(|_| place.duplicate()));
         key.pop();
     } else {
-        report(&request, names::dns_label(request.text()), faults);
+        report(&request, names::dns_label(request.text()), errors);
         key.push('/');
         key.push_str(request.text());
         if seen.contains(&key) {
             let shown = Value::from(key.as_str());
-            faults.push(place.with_value(&shown).duplicate());
+            errors.push(place.with_value(&shown).duplicate());
         }
     }
     seen.insert(key);

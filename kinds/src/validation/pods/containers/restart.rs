@@ -5,66 +5,66 @@ use std::collections::HashSet;
 use api::field::Field;
 use api::field_error::FieldErrorKind;
 
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, require_text};
+use api::error_list::ErrorList;
 
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 
 const RULES_NEED_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
-/// The faults of when an init container starts again after it has ended.
-pub(super) fn validate_init_restart_policy(container: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of when an init container starts again after it has ended.
+pub(super) fn validate_init_restart_policy(container: &Field<'_>, errors: &mut ErrorList) {
     let policy = container.member("restartPolicy");
     if policy.is_set() {
-        validate_restart_policy(container, faults);
+        validate_restart_policy(container, errors);
     } else if !container.member("restartPolicyRules").is_empty() {
-        faults.push(policy.required(RULES_NEED_POLICY));
+        errors.push(policy.required(RULES_NEED_POLICY));
     }
 }
 
-/// The faults of when a container starts again after it has ended.
-pub(super) fn validate_restart_policy(container: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of when a container starts again after it has ended.
+pub(super) fn validate_restart_policy(container: &Field<'_>, errors: &mut ErrorList) {
     let policy = container.member("restartPolicy");
     let rules = container.member("restartPolicyRules");
     if policy.is_set() {
-        one_of(&policy, &["Always", "Never", "OnFailure"], faults);
+        one_of(&policy, &["Always", "Never", "OnFailure"], errors);
     } else if !rules.is_empty() {
-        faults.push(policy.required(RULES_NEED_POLICY));
+        errors.push(policy.required(RULES_NEED_POLICY));
     }
-    validate_count(&rules, MAX_RULES, faults);
+    validate_count(&rules, MAX_RULES, errors);
     for rule in rules.items() {
         one_of(
             &rule.member("action"),
             &["Restart", "RestartAllContainers"],
-            faults,
+            errors,
         );
         let codes = rule.member("exitCodes");
         if codes.is_set() {
-            one_of(&codes.member("operator"), &["In", "NotIn"], faults);
-            validate_count(&codes.member("values"), MAX_EXIT_CODES, faults);
+            one_of(&codes.member("operator"), &["In", "NotIn"], errors);
+            validate_count(&codes.member("values"), MAX_EXIT_CODES, errors);
         } else {
-            faults.push(codes.required("must be specified"));
+            errors.push(codes.required("must be specified"));
         }
     }
 }
 
-fn validate_count(list: &Field<'_>, most: usize, faults: &mut Faults) {
+fn validate_count(list: &Field<'_>, most: usize, errors: &mut ErrorList) {
     if list.len() > most {
         let found = serde_json::Value::from(list.len());
         let detail = format!("must have at most {most} items");
-        faults.push(
+        errors.push(
             list.with_value(&found)
                 .fault(FieldErrorKind::TooMany, detail),
         );
     }
 }
 
-/// The faults of whether a container starts again for other resources.
+/// Adds the errors of whether a container starts again for other resources.
 pub(super) fn validate_resize_policy(
     container: &Field<'_>,
     restart_policy: &str,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let policies = container.member("resizePolicy");
     let mut resources = HashSet::new();
@@ -72,7 +72,7 @@ pub(super) fn validate_resize_policy(
         let name = policy.member("resourceName");
         if !resources.insert(name.text().to_owned()) {
             let shown = serde_json::Value::from(name.text());
-            faults.push(policy.with_value(&shown).duplicate());
+            errors.push(policy.with_value(&shown).duplicate());
         }
         let supported = [
             ("resourceName", ["cpu", "memory"]),
@@ -81,14 +81,14 @@ pub(super) fn validate_resize_policy(
         for (member, supported) in supported {
             let given = serde_json::Value::from(policy.member(member).text());
             let given = policies.with_value(&given);
-            if require_text(&given, faults) {
-                one_of(&given, &supported, faults);
+            if require_text(&given, errors) {
+                one_of(&given, &supported, errors);
             }
         }
         let on_resize = policy.member("restartPolicy").text();
         if restart_policy == "Never" && on_resize != "NotRequired" {
             let detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
-            faults.push(policies.invalid_value(on_resize, detail));
+            errors.push(policies.invalid_value(on_resize, detail));
         }
     }
 }

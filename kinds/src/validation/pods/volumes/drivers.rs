@@ -4,82 +4,82 @@ use crate::validation::formats::report;
 use api::field::Field;
 use api::names;
 
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, require_text};
 use crate::validation::pods::fields::validate_dns_label;
+use api::error_list::ErrorList;
 
 /// A rule that says which texts must be there.
-fn require_all(source: &Field<'_>, names: &[&str], faults: &mut Faults) {
+fn require_all(source: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     for name in names {
-        require_text(&source.member(name), faults);
+        require_text(&source.member(name), errors);
     }
 }
 
-fn require_list(list: &Field<'_>, faults: &mut Faults) {
+fn require_list(list: &Field<'_>, errors: &mut ErrorList) {
     if list.is_empty() {
-        faults.push(list.required(""));
+        errors.push(list.required(""));
     }
 }
 
-/// The faults of a secret's name, if there is a secret.
-fn validate_secret_name(secret: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a secret's name, if there is a secret.
+fn validate_secret_name(secret: &Field<'_>, errors: &mut ErrorList) {
     if secret.is_set() {
-        require_text(&secret.member("name"), faults);
+        require_text(&secret.member("name"), errors);
     }
 }
 
-fn validate_partition(source: &Field<'_>, faults: &mut Faults) {
+fn validate_partition(source: &Field<'_>, errors: &mut ErrorList) {
     let partition = source.member("partition");
     if partition.int().is_some_and(|n| !(0..=255).contains(&n)) {
-        faults.push(partition.invalid("must be between 1 and 255, inclusive"));
+        errors.push(partition.invalid("must be between 1 and 255, inclusive"));
     }
 }
 
-/// The faults of a disk of Google. They are reported at another name.
-pub fn validate_gce(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a disk of Google. They are reported at another name.
+pub fn validate_gce(source: &Field<'_>, errors: &mut ErrorList) {
     let path = source.path();
     let volume = path.strip_suffix("gcePersistentDisk").unwrap_or(&path);
     let path = format!("{volume}persistentDisk");
     let disk = Field::named(&path, source.value());
-    require_text(&disk.member("pdName"), faults);
-    validate_partition(&disk, faults);
+    require_text(&disk.member("pdName"), errors);
+    validate_partition(&disk, errors);
 }
 
-/// The faults of a disk of Amazon.
-pub fn validate_aws(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("volumeID"), faults);
-    validate_partition(source, faults);
+/// Adds the errors of a disk of Amazon.
+pub fn validate_aws(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("volumeID"), errors);
+    validate_partition(source, errors);
 }
 
-/// The faults of a directory of an NFS server.
-pub fn validate_nfs(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("server"), faults);
+/// Adds the errors of a directory of an NFS server.
+pub fn validate_nfs(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("server"), errors);
     let path = source.member("path");
-    require_text(&path, faults);
+    require_text(&path, errors);
     if !path.text().starts_with('/') {
-        faults.push(path.invalid_value(path.text(), "must be an absolute path"));
+        errors.push(path.invalid_value(path.text(), "must be an absolute path"));
     }
 }
 
-/// The faults of an iSCSI disk.
-pub fn validate_iscsi(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("targetPortal"), faults);
+/// Adds the errors of an iSCSI disk.
+pub fn validate_iscsi(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("targetPortal"), errors);
     let target = source.member("iqn");
-    if require_text(&target, faults) {
+    if require_text(&target, errors) {
         match is_iscsi_name(target.text()) {
             None => {
-                faults.push(target.invalid("must be valid format starting with iqn, eui, or naa"))
+                errors.push(target.invalid("must be valid format starting with iqn, eui, or naa"))
             }
-            Some(false) => faults.push(target.invalid("must be valid format")),
+            Some(false) => errors.push(target.invalid("must be valid format")),
             Some(true) => {}
         }
     }
-    validate_lun(&source.member("lun"), faults);
+    validate_lun(&source.member("lun"), errors);
     let has_passwords =
         source.member("chapAuthDiscovery").is_true() || source.member("chapAuthSession").is_true();
     let secret = source.member("secretRef");
     if has_passwords && !secret.is_set() {
-        faults.push(secret.required(""));
+        errors.push(secret.required(""));
     }
     let initiator = source.member("initiatorName");
     if initiator.is_set() {
@@ -89,13 +89,13 @@ pub fn validate_iscsi(source: &Field<'_>, faults: &mut Faults) {
             Some(false) => "must be valid format",
             Some(true) => return,
         };
-        faults.push(shown.invalid_value(initiator.text(), detail));
+        errors.push(shown.invalid_value(initiator.text(), detail));
     }
 }
 
-fn validate_lun(lun: &Field<'_>, faults: &mut Faults) {
+fn validate_lun(lun: &Field<'_>, errors: &mut ErrorList) {
     if lun.int().is_some_and(|lun| !(0..=255).contains(&lun)) {
-        faults.push(lun.invalid("must be between 0 and 255, inclusive"));
+        errors.push(lun.invalid("must be between 0 and 255, inclusive"));
     }
 }
 
@@ -144,65 +144,65 @@ fn is_iqn(text: &str) -> bool {
         && !more.contains(is_refused)
 }
 
-/// The faults of a volume of GlusterFS.
-pub fn validate_glusterfs(source: &Field<'_>, faults: &mut Faults) {
-    require_all(source, &["endpoints", "path"], faults);
+/// Adds the errors of a volume of GlusterFS.
+pub fn validate_glusterfs(source: &Field<'_>, errors: &mut ErrorList) {
+    require_all(source, &["endpoints", "path"], errors);
 }
 
-/// The faults of a volume of Flocker.
-pub fn validate_flocker(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a volume of Flocker.
+pub fn validate_flocker(source: &Field<'_>, errors: &mut ErrorList) {
     let name = source.member("datasetName");
     let uuid = source.member("datasetUUID");
     match (name.text().is_empty(), uuid.text().is_empty()) {
         (true, true) => {
-            faults.push(source.required("one of datasetName and datasetUUID is required"))
+            errors.push(source.required("one of datasetName and datasetUUID is required"))
         }
-        (false, false) => faults.push(source.invalid_value(
+        (false, false) => errors.push(source.invalid_value(
             "resource",
             "datasetName and datasetUUID can not be specified simultaneously",
         )),
         _ => {}
     }
     if name.text().contains('/') {
-        faults.push(name.invalid("must not contain '/'"));
+        errors.push(name.invalid("must not contain '/'"));
     }
 }
 
-/// The faults of an image of RBD.
-pub fn validate_rbd(source: &Field<'_>, faults: &mut Faults) {
-    require_list(&source.member("monitors"), faults);
-    require_text(&source.member("image"), faults);
+/// Adds the errors of an image of RBD.
+pub fn validate_rbd(source: &Field<'_>, errors: &mut ErrorList) {
+    require_list(&source.member("monitors"), errors);
+    require_text(&source.member("image"), errors);
 }
 
-/// The faults of a disk of OpenStack.
-pub fn validate_cinder(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("volumeID"), faults);
-    validate_secret_name(&source.member("secretRef"), faults);
+/// Adds the errors of a disk of OpenStack.
+pub fn validate_cinder(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("volumeID"), errors);
+    validate_secret_name(&source.member("secretRef"), errors);
 }
 
-/// The faults of a directory of CephFS.
-pub fn validate_cephfs(source: &Field<'_>, faults: &mut Faults) {
-    require_list(&source.member("monitors"), faults);
+/// Adds the errors of a directory of CephFS.
+pub fn validate_cephfs(source: &Field<'_>, errors: &mut ErrorList) {
+    require_list(&source.member("monitors"), errors);
 }
 
-/// The faults of a volume of Quobyte.
-pub fn validate_quobyte(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a volume of Quobyte.
+pub fn validate_quobyte(source: &Field<'_>, errors: &mut ErrorList) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = source.member("registry");
     let tenant = source.member("tenant");
     if registry.text().is_empty() {
-        faults.push(registry.required(PAIRS));
+        errors.push(registry.required(PAIRS));
     } else if tenant.text().len() >= 65 {
         let detail = "must be a UUID and may not exceed a length of 64 characters";
-        faults.push(tenant.required(detail));
+        errors.push(tenant.required(detail));
     } else {
         for pair in registry.text().split(',') {
             if !is_host_and_port(pair) {
-                faults.push(registry.invalid(PAIRS));
+                errors.push(registry.invalid(PAIRS));
             }
         }
     }
-    require_text(&source.member("volume"), faults);
+    require_text(&source.member("volume"), errors);
 }
 
 /// Whether a text is `host:port` or `[host]:port`. Neither part is checked further.
@@ -221,132 +221,132 @@ fn is_host_and_port(text: &str) -> bool {
     !host.contains(['[', ']']) && !port.contains(['[', ']'])
 }
 
-/// The faults of a disk of Fibre Channel.
-pub fn validate_fc(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a disk of Fibre Channel.
+pub fn validate_fc(source: &Field<'_>, errors: &mut ErrorList) {
     let names = source.member("targetWWNs");
     let identifiers = source.member("wwids");
     match (names.is_empty(), identifiers.is_empty()) {
         (true, true) => {
-            faults.push(names.required("must specify either targetWWNs or wwids, but not both"))
+            errors.push(names.required("must specify either targetWWNs or wwids, but not both"))
         }
         (false, false) => {
-            faults.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"))
+            errors.push(names.invalid("targetWWNs and wwids can not be specified simultaneously"))
         }
         _ => {}
     }
     if !names.is_empty() {
         let lun = source.member("lun");
         if !lun.is_set() {
-            faults.push(lun.required("lun is required if targetWWNs is specified"));
+            errors.push(lun.required("lun is required if targetWWNs is specified"));
         }
-        validate_lun(&lun, faults);
+        validate_lun(&lun, errors);
     }
 }
 
-/// The faults of a volume of a driver outside of Kubernetes.
-pub fn validate_flex_volume(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("driver"), faults);
+/// Adds the errors of a volume of a driver outside of Kubernetes.
+pub fn validate_flex_volume(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("driver"), errors);
     for (key, option) in source.member("options").entries() {
         let namespace = key.split_once('/').map_or(key, |(namespace, _)| namespace);
         let namespace = format!(".{}", namespace.to_lowercase());
         if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            faults.push(option.invalid_value(key, detail));
+            errors.push(option.invalid_value(key, detail));
         }
     }
 }
 
-/// The faults of a share of Azure.
-pub fn validate_azure_file(source: &Field<'_>, faults: &mut Faults) {
-    require_all(source, &["secretName", "shareName"], faults);
+/// Adds the errors of a share of Azure.
+pub fn validate_azure_file(source: &Field<'_>, errors: &mut ErrorList) {
+    require_all(source, &["secretName", "shareName"], errors);
 }
 
-/// The faults of a disk of Azure.
-pub fn validate_azure_disk(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a disk of Azure.
+pub fn validate_azure_disk(source: &Field<'_>, errors: &mut ErrorList) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
     const BLOB: &str =
         "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
-    require_all(source, &["diskName", "diskURI"], faults);
+    require_all(source, &["diskName", "diskURI"], errors);
     let mode = source.member("cachingMode");
     if mode.is_set() {
-        one_of(&mode, &["None", "ReadOnly", "ReadWrite"], faults);
+        one_of(&mode, &["None", "ReadOnly", "ReadWrite"], errors);
     }
     let kind = source.member("kind");
     if !kind.is_set() {
         return;
     }
-    one_of(&kind, &["Dedicated", "Managed", "Shared"], faults);
+    one_of(&kind, &["Dedicated", "Managed", "Shared"], errors);
     let address = source.member("diskURI");
     let (start, form) = match kind.text() {
         "Managed" => ("/subscriptions/", MANAGED),
         _ => ("https://", BLOB),
     };
     if !address.text().starts_with(start) {
-        faults.push(address.not_supported(&[form]));
+        errors.push(address.not_supported(&[form]));
     }
 }
 
-/// The faults of a disk of vSphere.
-pub fn validate_vsphere(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("volumePath"), faults);
+/// Adds the errors of a disk of vSphere.
+pub fn validate_vsphere(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("volumePath"), errors);
 }
 
-/// The faults of a disk of Photon.
-pub fn validate_photon(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("pdID"), faults);
+/// Adds the errors of a disk of Photon.
+pub fn validate_photon(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("pdID"), errors);
 }
 
-/// The faults of a volume of Portworx.
-pub fn validate_portworx(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("volumeID"), faults);
+/// Adds the errors of a volume of Portworx.
+pub fn validate_portworx(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("volumeID"), errors);
 }
 
-/// The faults of a volume of StorageOS.
-pub fn validate_storageos(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a volume of StorageOS.
+pub fn validate_storageos(source: &Field<'_>, errors: &mut ErrorList) {
     let name = source.member("volumeName");
-    if require_text(&name, faults) {
-        validate_dns_label(&name, faults);
+    if require_text(&name, errors) {
+        validate_dns_label(&name, errors);
     }
     let namespace = source.member("volumeNamespace");
     if !namespace.text().is_empty() {
-        validate_dns_label(&namespace, faults);
+        validate_dns_label(&namespace, errors);
     }
-    validate_secret_name(&source.member("secretRef"), faults);
+    validate_secret_name(&source.member("secretRef"), errors);
 }
 
-/// The faults of a volume of ScaleIO.
-pub fn validate_scale_io(source: &Field<'_>, faults: &mut Faults) {
-    require_all(source, &["gateway", "system", "volumeName"], faults);
+/// Adds the errors of a volume of ScaleIO.
+pub fn validate_scale_io(source: &Field<'_>, errors: &mut ErrorList) {
+    require_all(source, &["gateway", "system", "volumeName"], errors);
 }
 
-/// The faults of a volume of a CSI driver.
-pub fn validate_csi(source: &Field<'_>, faults: &mut Faults) {
-    validate_csi_driver_name(&source.member("driver"), faults);
+/// Adds the errors of a volume of a CSI driver.
+pub fn validate_csi(source: &Field<'_>, errors: &mut ErrorList) {
+    validate_csi_driver_name(&source.member("driver"), errors);
     let secret = source.member("nodePublishSecretRef");
     if !secret.is_set() {
         return;
     }
     let name = secret.member("name");
-    if require_text(&name, faults) {
+    if require_text(&name, errors) {
         // A fault of the name is reported beside the driver's.
         let shown = source.member("name");
         for detail in names::dns_subdomain(name.text()) {
-            faults.push(shown.invalid_value(name.text(), detail));
+            errors.push(shown.invalid_value(name.text(), detail));
         }
     }
 }
 
-/// The faults of the name of a CSI driver.
-pub fn validate_csi_driver_name(driver: &Field<'_>, faults: &mut Faults) {
-    if !require_text(driver, faults) {
+/// Adds the errors of the name of a CSI driver.
+pub fn validate_csi_driver_name(driver: &Field<'_>, errors: &mut ErrorList) {
+    if !require_text(driver, errors) {
         return;
     }
     if driver.text().len() > 63 {
-        faults.push(driver.too_long(63));
+        errors.push(driver.too_long(63));
     }
     let wrong = names::dns_subdomain(&driver.text().to_lowercase());
-    report(driver, wrong, faults);
+    report(driver, wrong, errors);
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use api::field::Field;
 
-use crate::validation::Faults;
 use crate::validation::formats::{one_of, require_text};
+use api::error_list::ErrorList;
 
 const HOST_PATH_TYPES: [&str; 8] = [
     "",
@@ -16,49 +16,49 @@ const HOST_PATH_TYPES: [&str; 8] = [
     "Socket",
 ];
 
-/// The faults of a path of the node.
-pub fn validate_host_path(source: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of a path of the node.
+pub fn validate_host_path(source: &Field<'_>, errors: &mut ErrorList) {
     let path = source.member("path");
-    if require_text(&path, faults) {
-        validate_no_backsteps(&path, faults);
+    if require_text(&path, errors) {
+        validate_no_backsteps(&path, errors);
         let of = source.member("type");
-        one_of(&of, &HOST_PATH_TYPES, faults);
+        one_of(&of, &HOST_PATH_TYPES, errors);
     }
 }
 
-/// The faults of a repository.
-pub fn validate_git_repo(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("repository"), faults);
-    validate_descending_path(&source.member("directory"), faults);
+/// Adds the errors of a repository.
+pub fn validate_git_repo(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("repository"), errors);
+    validate_descending_path(&source.member("directory"), errors);
 }
 
 /// A path may not have `..` as one of its parts.
-pub fn validate_no_backsteps(path: &Field<'_>, faults: &mut Faults) {
+pub fn validate_no_backsteps(path: &Field<'_>, errors: &mut ErrorList) {
     if path.text().split('/').any(|part| part == "..") {
-        faults.push(path.invalid("must not contain '..'"));
+        errors.push(path.invalid("must not contain '..'"));
     }
 }
 
 /// A path must be relative, and without `..`.
-pub fn validate_descending_path(path: &Field<'_>, faults: &mut Faults) {
+pub fn validate_descending_path(path: &Field<'_>, errors: &mut ErrorList) {
     if path.text().starts_with('/') {
-        faults.push(path.invalid("must be a relative path"));
+        errors.push(path.invalid("must be a relative path"));
     }
-    validate_no_backsteps(path, faults);
+    validate_no_backsteps(path, errors);
 }
 
 /// A path must be relative, without `..`, and may not begin with it.
-pub fn validate_local_path(path: &Field<'_>, faults: &mut Faults) {
-    validate_descending_path(path, faults);
+pub fn validate_local_path(path: &Field<'_>, errors: &mut ErrorList) {
+    validate_descending_path(path, errors);
     let text = path.text();
     if text.starts_with("..") && !text.starts_with("../") {
-        faults.push(path.invalid("must not start with '..'"));
+        errors.push(path.invalid("must not start with '..'"));
     }
 }
 
-/// The faults of permissions of files, if there are any.
-pub fn validate_mode(mode: &Field<'_>, faults: &mut Faults) {
+/// Adds the errors of permissions of files, if there are any.
+pub fn validate_mode(mode: &Field<'_>, errors: &mut ErrorList) {
     if mode.int().is_some_and(|bits| !(0..=0o777).contains(&bits)) {
-        faults.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
+        errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));
     }
 }

@@ -15,13 +15,13 @@ use api::quantity::Quantity;
 use super::PodKind;
 use super::containers::Volumes;
 use super::fields::validate_annotations;
-use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::selectors::validate_labels;
 use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
+use api::error_list::ErrorList;
 
 /// What checks the members of one type of volume.
-type Rule = fn(&Field<'_>, &mut Faults);
+type Rule = fn(&Field<'_>, &mut ErrorList);
 
 /// All types of volumes in the order of their checks: the name, how it is called in a fault
 /// about a second type, and the rule for its members.
@@ -83,11 +83,11 @@ const TYPES: [(&str, &str, Rule); 30] = [
     ("image", "image", validate_image),
 ];
 
-/// The faults of volumes. Those without any are returned.
+/// Adds the errors of volumes. Those without any are returned.
 pub fn validate_volumes<'v>(
     volumes: &Field<'v>,
     pod: PodKind<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) -> Volumes<'v> {
     let mut sound = Volumes::new();
     let claims = ephemeral_claims(volumes, pod);
@@ -96,21 +96,21 @@ pub fn validate_volumes<'v>(
         let name = volume.member("name");
         let text = value.get("name").and_then(serde_json::Value::as_str);
         let text = text.unwrap_or_default();
-        let before = faults.len();
-        validate_volume_source(&volume, pod, faults);
-        if require_text(&name, faults) {
-            report(&name, names::dns_label(text), faults);
+        let before = errors.reported();
+        validate_volume_source(&volume, pod, errors);
+        if require_text(&name, errors) {
+            report(&name, names::dns_label(text), errors);
         }
         if sound.contains_key(text) {
-            faults.push(name.duplicate());
+            errors.push(name.duplicate());
         }
-        if faults.len() == before {
+        if errors.reported() == before {
             sound.insert(text, value);
         }
         let claim = volume.member("persistentVolumeClaim");
         let claim_name = claim.member("claimName");
         if claims.contains(claim_name.text()) {
-            faults.push(
+            errors.push(
                 claim_name
                     .invalid("must not reference a PVC that gets created for an ephemeral volume"),
             );
@@ -131,7 +131,7 @@ fn ephemeral_claims(volumes: &Field<'_>, pod: PodKind<'_>) -> HashSet<String> {
         .collect()
 }
 
-fn validate_volume_source(volume: &Field<'_>, pod: PodKind<'_>, faults: &mut Faults) {
+fn validate_volume_source(volume: &Field<'_>, pod: PodKind<'_>, errors: &mut ErrorList) {
     let mut has_type = false;
     for (name, shown, rule) in TYPES {
         let source = volume.member(name);
@@ -140,18 +140,18 @@ fn validate_volume_source(volume: &Field<'_>, pod: PodKind<'_>, faults: &mut Fau
         }
         if has_type {
             let fault = volume.member(shown);
-            faults.push(fault.forbidden("may not specify more than 1 volume type"));
+            errors.push(fault.forbidden("may not specify more than 1 volume type"));
         } else {
-            rule(&source, faults);
-            validate_in_pod(volume, &source, name, pod, faults);
+            rule(&source, errors);
+            validate_in_pod(volume, &source, name, pod, errors);
         }
         has_type = true;
         if name == "iscsi" {
-            validate_iscsi_name(volume, &source, faults);
+            validate_iscsi_name(volume, &source, errors);
         }
     }
     if !has_type {
-        faults.push(volume.required("must specify a volume type"));
+        errors.push(volume.required("must specify a volume type"));
     }
 }
 
@@ -161,7 +161,7 @@ fn validate_in_pod(
     source: &Field<'_>,
     name: &str,
     pod: PodKind<'_>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let volume_name = volume.member("name");
     match name {
@@ -172,28 +172,28 @@ fn validate_in_pod(
             }
             let claim = format!("{pod_name}-{}", volume_name.text());
             for wrong in names::dns_subdomain(&claim) {
-                faults.push(volume_name.invalid(format!("PVC name \"{claim}\": {wrong}")));
+                errors.push(volume_name.invalid(format!("PVC name \"{claim}\": {wrong}")));
             }
         }
         "image" => {
             let reference = source.member("reference");
             if pod.is_pod() {
-                require_text(&reference, faults);
+                require_text(&reference, errors);
             }
             let policy = source.member("pullPolicy");
-            require_one_of(&policy, &["Always", "IfNotPresent", "Never"], faults);
+            require_one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
         }
         _ => {}
     }
 }
 
 /// The name of the volume and the portal are a part of the initiator's name.
-fn validate_iscsi_name(volume: &Field<'_>, source: &Field<'_>, faults: &mut Faults) {
+fn validate_iscsi_name(volume: &Field<'_>, source: &Field<'_>, errors: &mut ErrorList) {
     let portal = source.member("targetPortal");
     let name = volume.member("name");
     let length = name.text().len() + 1 + portal.text().len();
     if source.member("initiatorName").is_set() && length > 64 {
-        faults.push(name.invalid_value(
+        errors.push(name.invalid_value(
             name.text(),
             "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
              iscsi.initiatorName is specified.",
@@ -201,30 +201,30 @@ fn validate_iscsi_name(volume: &Field<'_>, source: &Field<'_>, faults: &mut Faul
     }
 }
 
-fn validate_empty_dir(source: &Field<'_>, faults: &mut Faults) {
+fn validate_empty_dir(source: &Field<'_>, errors: &mut ErrorList) {
     let limit = source.member("sizeLimit");
     let quantity: Option<Quantity> = limit.text().parse().ok();
     if quantity.is_some_and(|quantity| quantity.sign() < 0) {
-        faults.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
+        errors.push(limit.forbidden("SizeLimit field must be a valid resource quantity"));
     }
 }
 
-fn validate_claim(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("claimName"), faults);
+fn validate_claim(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("claimName"), errors);
 }
 
-fn validate_ephemeral(source: &Field<'_>, faults: &mut Faults) {
+fn validate_ephemeral(source: &Field<'_>, errors: &mut ErrorList) {
     let template = source.member("volumeClaimTemplate");
     if !template.is_set() {
-        faults.push(template.required(""));
+        errors.push(template.required(""));
         return;
     }
-    validate_template_metadata(&template.member("metadata"), faults);
-    validate_persistent_volume_claim_spec(&template.member("spec"), faults);
+    validate_template_metadata(&template.member("metadata"), errors);
+    validate_persistent_volume_claim_spec(&template.member("spec"), errors);
 }
 
 /// Nothing of an image depends on itself alone.
-fn validate_image(_source: &Field<'_>, _faults: &mut Faults) {}
+fn validate_image(_source: &Field<'_>, _faults: &mut ErrorList) {}
 
 /// Fields of metadata that a template of another object may not set, in the order of their
 /// declaration.
@@ -244,14 +244,14 @@ const NOT_IN_TEMPLATES: [&str; 13] = [
     "managedFields",
 ];
 
-/// The faults of the metadata of a template for claims: it has only labels and annotations.
-pub fn validate_template_metadata(metadata: &Field<'_>, faults: &mut Faults) {
-    validate_annotations(&metadata.member("annotations"), faults);
-    validate_labels(&metadata.member("labels"), faults);
+/// Adds the errors of the metadata of a template for claims: it has only labels and annotations.
+pub fn validate_template_metadata(metadata: &Field<'_>, errors: &mut ErrorList) {
+    validate_annotations(&metadata.member("annotations"), errors);
+    validate_labels(&metadata.member("labels"), errors);
     for name in NOT_IN_TEMPLATES {
         let field = metadata.member(name);
         if field.is_set() {
-            faults.push(field.forbidden("cannot be set"));
+            errors.push(field.forbidden("cannot be set"));
         }
     }
 }

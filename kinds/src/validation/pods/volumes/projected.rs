@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use api::field::Field;
 
 use super::files::{validate_local_path, validate_mode};
-use crate::validation::Faults;
 use crate::validation::formats::require_text;
 use crate::validation::pods::field_refs::{
     validate_object_field_selector, validate_resource_field_selector,
 };
+use api::error_list::ErrorList;
 
 /// The fields of a pod that its volumes can show.
 const VOLUME_FIELDS: [&str; 5] = [
@@ -23,67 +23,67 @@ const VOLUME_FIELDS: [&str; 5] = [
 const MIN_TOKEN_SECONDS: i64 = 10 * 60;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 
-/// The faults of a secret's files.
-pub fn validate_secret(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("secretName"), faults);
-    validate_files(source, faults);
+/// Adds the errors of a secret's files.
+pub fn validate_secret(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("secretName"), errors);
+    validate_files(source, errors);
 }
 
-/// The faults of a config map's files.
-pub fn validate_config_map(source: &Field<'_>, faults: &mut Faults) {
-    require_text(&source.member("name"), faults);
-    validate_files(source, faults);
+/// Adds the errors of a config map's files.
+pub fn validate_config_map(source: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&source.member("name"), errors);
+    validate_files(source, errors);
 }
 
-fn validate_files(source: &Field<'_>, faults: &mut Faults) {
-    validate_mode(&source.member("defaultMode"), faults);
+fn validate_files(source: &Field<'_>, errors: &mut ErrorList) {
+    validate_mode(&source.member("defaultMode"), errors);
     for item in source.member("items").items() {
-        validate_key_to_path(&item, faults);
+        validate_key_to_path(&item, errors);
     }
 }
 
-fn validate_key_to_path(item: &Field<'_>, faults: &mut Faults) {
-    require_text(&item.member("key"), faults);
+fn validate_key_to_path(item: &Field<'_>, errors: &mut ErrorList) {
+    require_text(&item.member("key"), errors);
     let path = item.member("path");
-    require_text(&path, faults);
-    validate_local_path(&path, faults);
-    validate_mode(&item.member("mode"), faults);
+    require_text(&path, errors);
+    validate_local_path(&path, errors);
+    validate_mode(&item.member("mode"), errors);
 }
 
-/// The faults of files with fields of the pod.
-pub fn validate_downward_api(source: &Field<'_>, faults: &mut Faults) {
-    validate_mode(&source.member("defaultMode"), faults);
+/// Adds the errors of files with fields of the pod.
+pub fn validate_downward_api(source: &Field<'_>, errors: &mut ErrorList) {
+    validate_mode(&source.member("defaultMode"), errors);
     for item in source.member("items").list() {
         // Faults of an item are reported as those of the volume.
-        validate_downward_api_file(&source.with_value(item), faults);
+        validate_downward_api_file(&source.with_value(item), errors);
     }
 }
 
-fn validate_downward_api_file(file: &Field<'_>, faults: &mut Faults) {
+fn validate_downward_api_file(file: &Field<'_>, errors: &mut ErrorList) {
     let path = file.member("path");
-    require_text(&path, faults);
-    validate_local_path(&path, faults);
+    require_text(&path, errors);
+    validate_local_path(&path, errors);
     let of_field = file.member("fieldRef");
     let of_resource = file.member("resourceFieldRef");
     if of_field.is_set() {
-        validate_object_field_selector(&of_field, &VOLUME_FIELDS, faults);
+        validate_object_field_selector(&of_field, &VOLUME_FIELDS, errors);
         if of_resource.is_set() {
-            faults.push(file.invalid_value(
+            errors.push(file.invalid_value(
                 "resource",
                 "fieldRef and resourceFieldRef can not be specified simultaneously",
             ));
         }
     } else if of_resource.is_set() {
-        validate_resource_field_selector(&of_resource, true, faults);
+        validate_resource_field_selector(&of_resource, true, errors);
     } else {
-        faults.push(file.required("one of fieldRef and resourceFieldRef is required"));
+        errors.push(file.required("one of fieldRef and resourceFieldRef is required"));
     }
-    validate_mode(&file.member("mode"), faults);
+    validate_mode(&file.member("mode"), errors);
 }
 
-/// The faults of files from several sources.
-pub fn validate_projected(source: &Field<'_>, faults: &mut Faults) {
-    validate_mode(&source.member("defaultMode"), faults);
+/// Adds the errors of files from several sources.
+pub fn validate_projected(source: &Field<'_>, errors: &mut ErrorList) {
+    validate_mode(&source.member("defaultMode"), errors);
     let mut paths = HashSet::new();
     let sources = source.member("sources");
     for part in sources.items() {
@@ -92,7 +92,7 @@ pub fn validate_projected(source: &Field<'_>, faults: &mut Faults) {
             let keys = part.member(name);
             if keys.is_set() {
                 count += 1;
-                validate_projected_keys(source, &keys, &mut paths, faults);
+                validate_projected_keys(source, &keys, &mut paths, errors);
             }
         }
         let downward_api = part.member("downwardAPI");
@@ -100,18 +100,18 @@ pub fn validate_projected(source: &Field<'_>, faults: &mut Faults) {
             count += 1;
             for item in downward_api.member("items").list() {
                 let file = downward_api.with_value(item);
-                validate_downward_api_file(&file, faults);
+                validate_downward_api_file(&file, errors);
                 let path = file.member("path");
-                validate_unique(source, path.text(), path.text(), &mut paths, faults);
+                validate_unique(source, path.text(), path.text(), &mut paths, errors);
             }
         }
         let token = part.member("serviceAccountToken");
         if token.is_set() {
             count += 1;
-            validate_token(source, &token, faults);
+            validate_token(source, &token, errors);
         }
         if count > 1 {
-            faults.push(part.forbidden("may not specify more than 1 volume type per source"));
+            errors.push(part.forbidden("may not specify more than 1 volume type per source"));
         }
     }
 }
@@ -120,14 +120,14 @@ fn validate_projected_keys(
     source: &Field<'_>,
     keys: &Field<'_>,
     paths: &mut HashSet<String>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     let name = keys.member("name");
-    require_text(&name, faults);
+    require_text(&name, errors);
     for item in keys.member("items").items() {
-        validate_key_to_path(&item, faults);
+        validate_key_to_path(&item, errors);
         let path = item.member("path");
-        validate_unique(source, path.text(), name.text(), paths, faults);
+        validate_unique(source, path.text(), name.text(), paths, errors);
     }
 }
 
@@ -137,22 +137,22 @@ fn validate_unique(
     path: &str,
     shown: &str,
     paths: &mut HashSet<String>,
-    faults: &mut Faults,
+    errors: &mut ErrorList,
 ) {
     if !path.is_empty() && !paths.insert(path.to_owned()) {
-        faults.push(source.invalid_value(shown, "conflicting duplicate paths"));
+        errors.push(source.invalid_value(shown, "conflicting duplicate paths"));
     }
 }
 
-fn validate_token(source: &Field<'_>, token: &Field<'_>, faults: &mut Faults) {
+fn validate_token(source: &Field<'_>, token: &Field<'_>, errors: &mut ErrorList) {
     let expiration = token.member("expirationSeconds");
     match expiration.int() {
-        None => faults.push(expiration.required("")),
+        None => errors.push(expiration.required("")),
         Some(seconds) if seconds < MIN_TOKEN_SECONDS => {
-            faults.push(expiration.invalid("may not specify a duration less than 10 minutes"))
+            errors.push(expiration.invalid("may not specify a duration less than 10 minutes"))
         }
         Some(seconds) if seconds > MAX_TOKEN_SECONDS => {
-            faults.push(expiration.invalid("may not specify a duration larger than 2^32 seconds"))
+            errors.push(expiration.invalid("may not specify a duration larger than 2^32 seconds"))
         }
         Some(_) => {}
     }
@@ -162,7 +162,7 @@ fn validate_token(source: &Field<'_>, token: &Field<'_>, faults: &mut Faults) {
         Some(value) => path.with_value(value),
         None => path,
     };
-    if require_text(&path, faults) {
-        validate_local_path(&path, faults);
+    if require_text(&path, errors) {
+        validate_local_path(&path, errors);
     }
 }
