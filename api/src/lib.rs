@@ -18,6 +18,7 @@ pub mod field_set;
 pub mod go_json;
 pub mod group_version_kind;
 pub mod indentation;
+pub mod keyed;
 pub mod managed_fields;
 pub mod metadata;
 pub mod names;
