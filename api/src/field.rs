@@ -136,6 +136,13 @@ impl<'f> Field<'f> {
         self.value.and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The text of a member of a struct; empty if there is none. It outlives this field, as keys of
+    /// sets do.
+    pub fn text_of(&self, name: &str) -> &'f str {
+        let value = self.value.and_then(|value| value.get(name));
+        value.and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// A whole number, if there is one.
     pub fn int(&self) -> Option<i64> {
         self.value.and_then(Value::as_i64)
@@ -298,7 +305,6 @@ macro_rules! shown_as_value {
 shown_as_value!(Value bool i32 i64 u64 usize Vec<Value> Map<String, Value>);
 
 /// The words behind the value of an error.
-#[derive(Clone, Debug)]
 pub enum Detail<'f> {
     /// A text.
     Text(Cow<'f, str>),
@@ -306,6 +312,15 @@ pub enum Detail<'f> {
     Supported(&'f [&'f str]),
     /// The most bytes that a text may have.
     Limit(usize),
+    /// A text that takes long to write.
+    Made(Box<dyn Fn() -> String + 'f>),
+}
+
+impl<'f> Detail<'f> {
+    /// A detail that is written only if the error is kept.
+    pub fn made(text: impl Fn() -> String + 'f) -> Detail<'f> {
+        Detail::Made(Box::new(text))
+    }
 }
 
 impl<'f> From<&'f str> for Detail<'f> {
@@ -347,6 +362,7 @@ impl fmt::Display for Detail<'_> {
                 }
                 Ok(())
             }
+            Detail::Made(text) => f.write_str(&text()),
             Detail::Limit(limit) => write!(f, "may not be more than {limit} bytes"),
         }
     }

@@ -3,6 +3,7 @@
 //! It always read numbers with leading zeros, and IPv4 addresses in the form of IPv6. New values
 //! may have neither; stored ones may keep them.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use api::field::Field;
@@ -151,12 +152,12 @@ fn is_mapped(address: IpAddr) -> bool {
 /// are among the stored ones are not looked at.
 pub fn validate_legacy_address(
     field: &Field<'_>,
-    stored: &[&str],
+    stored: &HashSet<&str>,
     errors: &mut ErrorList,
 ) -> Option<IpAddr> {
     let text = field.text();
     let address = parse_address(text);
-    if stored.contains(&text) {
+    if stored.contains(text) {
         return address;
     }
     let Some(parsed) = address else {
@@ -178,7 +179,7 @@ pub fn validate_legacy_address(
 /// Adds the errors of an address, which has one form only.
 pub fn validate_address(field: &Field<'_>, errors: &mut ErrorList) -> Option<IpAddr> {
     let before = errors.reported();
-    let address = validate_legacy_address(field, &[], errors)?;
+    let address = validate_legacy_address(field, &HashSet::new(), errors)?;
     let expected = canonical(address);
     if errors.reported() == before && field.text() != expected {
         errors.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
@@ -190,11 +191,11 @@ pub fn validate_address(field: &Field<'_>, errors: &mut ErrorList) -> Option<IpA
 /// among the stored ones keep their form.
 pub fn validate_legacy_range(
     field: &Field<'_>,
-    stored: &[&str],
+    stored: &HashSet<&str>,
     errors: &mut ErrorList,
 ) -> Option<Range> {
     let text = field.text();
-    validate_range_text(field, text, stored.contains(&text), errors)
+    validate_range_text(field, text, stored.contains(text), errors)
 }
 
 /// Adds the errors of a range that is a part of a field's text.
@@ -230,7 +231,7 @@ pub fn validate_range_text(
 /// Adds the errors of a range, which has one form only.
 pub fn validate_range(field: &Field<'_>, errors: &mut ErrorList) -> Option<Range> {
     let before = errors.reported();
-    let range = validate_legacy_range(field, &[], errors)?;
+    let range = validate_legacy_range(field, &HashSet::new(), errors)?;
     let expected = format!("{}/{}", canonical(range.address), range.bits);
     if errors.reported() == before && field.text() != expected {
         errors.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
@@ -294,7 +295,7 @@ mod tests {
     fn new_addresses_have_one_form() {
         let legacy = |text| {
             errors(text, |field, errors| {
-                let _ = validate_legacy_address(field, &[], errors);
+                let _ = validate_legacy_address(field, &HashSet::new(), errors);
             })
         };
         assert_eq!(legacy("2001:DB8::0:1"), "");

@@ -1,5 +1,7 @@
 //! What is refused of conditions in a status, in the form that newer kinds have.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::names;
 
@@ -10,13 +12,10 @@ const MAX_MESSAGE: usize = 32 * 1024;
 
 /// Adds the errors of conditions.
 pub fn validate_conditions(conditions: &Field<'_>, errors: &mut ErrorList) {
-    let mut seen: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
     for condition in conditions.items() {
-        let of = condition.member("type");
-        if seen.iter().any(|known| known == of.text()) {
-            errors.push(of.duplicate());
-        } else {
-            seen.push(of.text().to_owned());
+        if !seen.insert(condition.text_of("type")) {
+            errors.push(condition.member("type").duplicate());
         }
         validate_condition(&condition, errors);
     }

@@ -23,7 +23,7 @@ const MAX_HINTS: usize = 8;
 
 /// Adds the errors of new Endpoints.
 pub fn validate_endpoints(object: &Object, errors: &mut ErrorList) {
-    validate_subsets(object, &[], errors);
+    validate_subsets(object, &HashSet::new(), errors);
 }
 
 /// Adds the errors of a change to Endpoints. Subsets that stay are not looked at.
@@ -31,7 +31,7 @@ pub fn validate_endpoints_update(object: &Object, stored: &Object, errors: &mut 
     if object.0.get("subsets") == stored.0.get("subsets") {
         return;
     }
-    let mut existing = Vec::new();
+    let mut existing = HashSet::new();
     for subset in list(stored.0.get("subsets")) {
         for name in ["addresses", "notReadyAddresses"] {
             let addresses = list(subset.get(name)).iter();
@@ -46,7 +46,7 @@ fn list(value: Option<&Value>) -> &[Value] {
     list.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn validate_subsets(object: &Object, existing: &[&str], errors: &mut ErrorList) {
+fn validate_subsets(object: &Object, existing: &HashSet<&str>, errors: &mut ErrorList) {
     for subset in Field::of(object, "subsets").items() {
         let addresses = [
             subset.member("addresses"),
@@ -65,7 +65,11 @@ fn validate_subsets(object: &Object, existing: &[&str], errors: &mut ErrorList) 
     }
 }
 
-fn validate_endpoint_address(address: &Field<'_>, existing: &[&str], errors: &mut ErrorList) {
+fn validate_endpoint_address(
+    address: &Field<'_>,
+    existing: &HashSet<&str>,
+    errors: &mut ErrorList,
+) {
     let ip = address.member("ip");
     let parsed = validate_legacy_address(&ip, existing, errors);
     let hostname = address.member("hostname");
@@ -206,7 +210,7 @@ fn validate_slice_ip(
     // Only IPv6 has more than one form.
     let parsed = match kind {
         "IPv6" => validate_address(address, errors),
-        _ => validate_legacy_address(address, &[], errors),
+        _ => validate_legacy_address(address, &HashSet::new(), errors),
     };
     let Some(parsed) = parsed.filter(|_| errors.reported() == before) else {
         return;

@@ -23,11 +23,11 @@ const ONLY_ONCE: &str = "except from \"\" to valid";
 
 /// Adds the errors of a new Node.
 pub fn validate_node(object: &Object, errors: &mut ErrorList) {
-    validate(object, &[], errors);
+    validate(object, &HashSet::new(), errors);
 }
 
 /// Adds the errors of a Node. Ranges that are stored keep their form.
-fn validate(object: &Object, stored_ranges: &[&str], errors: &mut ErrorList) {
+fn validate(object: &Object, stored_ranges: &HashSet<&str>, errors: &mut ErrorList) {
     validate_annotations(object, errors);
     let spec = Field::of(object, "spec");
     let taints = spec.member("taints");
@@ -42,7 +42,7 @@ fn validate(object: &Object, stored_ranges: &[&str], errors: &mut ErrorList) {
 /// Adds the errors of a change to a Node.
 pub fn validate_node_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let ranges = stored.at(&["spec", "podCIDRs"]).and_then(Value::as_array);
-    let ranges: Vec<&str> = ranges
+    let ranges: HashSet<&str> = ranges
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
@@ -241,7 +241,7 @@ fn validate_addresses(object: &Object, errors: &mut ErrorList) {
 }
 
 /// The addresses of pods on the Node: one range, or one of each family.
-fn validate_pod_ranges(spec: &Field<'_>, stored: &[&str], errors: &mut ErrorList) {
+fn validate_pod_ranges(spec: &Field<'_>, stored: &HashSet<&str>, errors: &mut ErrorList) {
     let ranges = spec.member("podCIDRs");
     for range in ranges.items() {
         validate_legacy_range(&range, stored, errors);

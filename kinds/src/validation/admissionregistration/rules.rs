@@ -91,8 +91,8 @@ fn validate_resources(resources: &Field<'_>, errors: &mut ErrorList) {
         errors.push(resources.required(""));
     }
     // The resources of which all subresources are matched, and the other way round.
-    let mut with_all: Vec<&str> = Vec::new();
-    let mut of_all: Vec<&str> = Vec::new();
+    let mut with_all: HashSet<&str> = HashSet::new();
+    let mut of_all: HashSet<&str> = HashSet::new();
     let (mut has_double_star, mut has_star, mut has_plain) = (false, false, false);
     for (field, value) in resources.items().zip(resources.list()) {
         let text = value.as_str().unwrap_or_default();
@@ -107,19 +107,19 @@ fn validate_resources(resources: &Field<'_>, errors: &mut ErrorList) {
             has_plain = text != "*";
             continue;
         };
-        if with_all.contains(&resource) {
+        if with_all.contains(resource) {
             let detail = format!("if '{resource}/*' is present, must not specify {text}");
             errors.push(field.invalid(detail));
         }
-        if of_all.contains(&subresource) {
+        if of_all.contains(subresource) {
             let detail = format!("if '*/{subresource}' is present, must not specify {text}");
             errors.push(field.invalid(detail));
         }
         if subresource == "*" {
-            with_all.push(resource);
+            with_all.insert(resource);
         }
         if resource == "*" {
-            of_all.push(subresource);
+            of_all.insert(subresource);
         }
     }
     if resources.len() > 1 && has_double_star {

@@ -322,13 +322,14 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorL
         return;
     }
     let versions = spec.member("versions");
-    let name = |version: &'_ Value| {
+    fn name(version: &Value) -> &str {
         let name = version.get("name").and_then(Value::as_str);
-        name.unwrap_or_default().to_owned()
-    };
+        name.unwrap_or_default()
+    }
+    let names: HashSet<&str> = versions.list().iter().map(name).collect();
     for version in stored.items() {
         let text = version.text();
-        if !versions.list().iter().any(|known| name(known) == text) {
+        if !names.contains(text) {
             errors.push(version.invalid(format!(
                 "missing from spec.versions; {text} was previously a storage version, and must \
                  remain in spec.versions until a storage migration ensures no data remains \
@@ -341,10 +342,10 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorL
     let mut unseen: HashSet<&str> = stored_names.collect();
     for version in versions.list() {
         let name = name(version);
-        if is_stored(&version) && !unseen.contains(name.as_str()) {
+        if is_stored(&version) && !unseen.contains(name) {
             errors.push(stored.invalid(format!("must have the storage version {name}")));
         }
         // One that comes twice is known once.
-        unseen.remove(name.as_str());
+        unseen.remove(name);
     }
 }

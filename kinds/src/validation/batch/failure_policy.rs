@@ -1,7 +1,8 @@
 //! What is refused of a Job's rules for pods that failed.
 
+use std::collections::HashSet;
+
 use api::field::Field;
-use api::field_error::FieldError;
 use api::names;
 
 use super::{invalid_whole, too_many};
@@ -10,6 +11,13 @@ use api::error_list::ErrorList;
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 const MAX_CONDITIONS: usize = 20;
+
+/// What rules ask about their Job.
+struct Job<'j> {
+    has_limit_per_index: bool,
+    /// The names of the pod's containers.
+    containers: HashSet<&'j str>,
+}
 
 /// Adds the errors of the rules. `spec` is the Job's.
 pub(super) fn validate_failure_policy(
@@ -21,8 +29,16 @@ pub(super) fn validate_failure_policy(
     if rules.len() > MAX_RULES {
         errors.push(too_many(&rules, MAX_RULES));
     }
+    let template = spec.member("template");
+    let pod = template.member("spec");
+    let lists = [pod.member("containers"), pod.member("initContainers")];
+    let containers = lists.iter().flat_map(Field::items);
+    let job = Job {
+        has_limit_per_index: spec.member("backoffLimitPerIndex").is_set(),
+        containers: containers.map(|of| of.text_of("name")).collect(),
+    };
     for rule in rules.items() {
-        validate_rule(spec, &rule, errors);
+        validate_rule(&job, &rule, errors);
     }
 }
 
@@ -36,9 +52,9 @@ fn validate_choice(field: &Field<'_>, values: &[&str], errors: &mut ErrorList) {
     }
 }
 
-fn validate_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut ErrorList) {
+fn validate_rule(job: &Job<'_>, rule: &Field<'_>, errors: &mut ErrorList) {
     let action = rule.member("action");
-    if action.text() == "FailIndex" && !spec.member("backoffLimitPerIndex").is_set() {
+    if action.text() == "FailIndex" && !job.has_limit_per_index {
         errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
     }
     validate_choice(
@@ -49,7 +65,7 @@ fn validate_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut ErrorList) {
     let codes = rule.member("onExitCodes");
     let conditions = rule.member("onPodConditions");
     if codes.is_set() {
-        validate_exit_codes(spec, &codes, errors);
+        validate_exit_codes(job, &codes, errors);
     }
     if conditions.len() > MAX_CONDITIONS {
         errors.push(too_many(&conditions, MAX_CONDITIONS));
@@ -74,11 +90,11 @@ fn validate_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn validate_exit_codes(spec: &Field<'_>, codes: &Field<'_>, errors: &mut ErrorList) {
+fn validate_exit_codes(job: &Job<'_>, codes: &Field<'_>, errors: &mut ErrorList) {
     let operator = codes.member("operator");
     validate_choice(&operator, &["In", "NotIn"], errors);
     let container = codes.member("containerName");
-    if container.is_set() && !has_container(spec, container.text()) {
+    if container.is_set() && !job.containers.contains(container.text()) {
         errors
             .push(container.invalid(
                 "must be one of the container or initContainer names in the pod template",
@@ -95,7 +111,7 @@ fn validate_exit_codes(spec: &Field<'_>, codes: &Field<'_>, errors: &mut ErrorLi
 
 /// Exit codes are there once, and in order.
 fn validate_order(operator: &str, values: &Field<'_>, errors: &mut ErrorList) {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = HashSet::new();
     let mut before = None;
     let mut is_ordered = true;
     for value in values.items() {
@@ -110,19 +126,6 @@ fn validate_order(operator: &str, values: &Field<'_>, errors: &mut ErrorList) {
         before = code;
     }
     if !is_ordered {
-        let shown = serde_json::Value::from(values.list().to_vec());
-        errors.push(FieldError::invalid(values.path(), shown, "must be ordered"));
+        errors.push(values.invalid("must be ordered"));
     }
-}
-
-fn has_container(spec: &Field<'_>, name: &str) -> bool {
-    let template = spec.member("template");
-    let pod = template.member("spec");
-    ["containers", "initContainers"].into_iter().any(|list| {
-        let containers = pod.member(list);
-        let names = |container: &serde_json::Value| {
-            container.get("name").and_then(serde_json::Value::as_str) == Some(name)
-        };
-        containers.list().iter().any(names)
-    })
 }

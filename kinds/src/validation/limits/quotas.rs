@@ -1,14 +1,13 @@
 //! What is refused of quotas of resources.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use api::field::Field;
-use api::field_error::FieldError;
 use api::object::Object;
 
 use crate::validation::internal::internal_json;
 use crate::validation::pods::containers::resources::{validate_quantity, validate_resource_name};
-use api::error_list::ErrorList;
+use api::error_list::{ErrorList, Report};
 
 /// What quotas can count, besides huge pages and what has a prefix in its name.
 const OF_QUOTAS: [&str; 19] = [
@@ -118,11 +117,14 @@ fn is_counted(scope: &str, name: &str) -> bool {
     }
 }
 
-/// How many of the resources a quota with this scope can't count.
-fn uncounted(scope: &str, names: &[&str]) -> usize {
-    let names = names.iter();
-    let wrong = names.filter(|name| is_of_quotas(name) && !is_counted(scope, name));
-    wrong.count()
+/// For each scope, how many of the resources a quota with this scope can't count.
+fn uncounted(names: &[&str]) -> HashMap<&'static str, usize> {
+    let of = |scope| {
+        let names = names.iter();
+        let wrong = names.filter(|name| is_of_quotas(name) && !is_counted(scope, name));
+        wrong.count()
+    };
+    SCOPES.map(|scope| (scope, of(scope))).into()
 }
 
 fn conflicts(scopes: &[&str]) -> usize {
@@ -132,13 +134,14 @@ fn conflicts(scopes: &[&str]) -> usize {
 
 fn validate_scopes(scopes: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     let mut all = Vec::new();
+    let uncounted = uncounted(names);
     for scope in scopes.list().iter().filter_map(|scope| scope.as_str()) {
         if !SCOPES.contains(&scope) {
             errors.push(scopes.invalid("unsupported scope"));
         }
-        for _ in 0..uncounted(scope, names) {
-            errors.push(scopes.invalid("unsupported scope applied to resource"));
-        }
+        let count = uncounted.get(scope).copied().unwrap_or_default();
+        let detail = "unsupported scope applied to resource";
+        errors.push_repeated(count, || scopes.invalid(detail).written());
         all.push(scope);
     }
     for _ in 0..conflicts(&all) {
@@ -152,6 +155,7 @@ fn validate_scope_selector(spec: &Field<'_>, names: &[&str], errors: &mut ErrorL
     let expressions = selector.member("matchExpressions");
     let scopes = spec.member("scopes");
     let mut all = Vec::new();
+    let uncounted = uncounted(names);
     for expression in expressions.list() {
         let place = expressions.with_value(expression);
         let scope = expression.get("scopeName").and_then(|name| name.as_str());
@@ -160,15 +164,12 @@ fn validate_scope_selector(spec: &Field<'_>, names: &[&str], errors: &mut ErrorL
         if !SCOPES.contains(&scope) {
             errors.push(name.invalid_value(scope, "unsupported scope"));
         }
-        for _ in 0..uncounted(scope, names) {
-            let shown = internal_json("core.v1.ScopeSelector", selector.value());
-            let detail = "unsupported scope applied to resource";
-            errors.push(FieldError::invalid_document(
-                expressions.path(),
-                &shown,
-                detail,
-            ));
-        }
+        let count = uncounted.get(scope).copied().unwrap_or_default();
+        errors.push_repeated(count, || {
+            let error = expressions.invalid("unsupported scope applied to resource");
+            let json = || internal_json("core.v1.ScopeSelector", selector.value());
+            error.showing_json(json).written()
+        });
         validate_scope_operator(scope, &place, errors);
         all.push(scope);
     }

@@ -1,5 +1,7 @@
 //! What is refused of NetworkPolicies.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::object::Object;
 use serde_json::Value;
@@ -15,7 +17,7 @@ struct Kept<'s> {
     /// Values in selectors that no label can have.
     selector_values: bool,
     /// Ranges of addresses.
-    ranges: Vec<&'s str>,
+    ranges: HashSet<&'s str>,
 }
 
 /// Adds the errors of a NetworkPolicy.
@@ -28,7 +30,7 @@ pub fn validate_networkpolicy_update(object: &Object, stored: &Object, errors: &
     let spec = Field::of(stored, "spec");
     let mut kept = Kept {
         selector_values: has_invalid_values(&spec.member("podSelector")),
-        ranges: Vec::new(),
+        ranges: HashSet::new(),
     };
     for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.member(rules).items() {
@@ -50,8 +52,8 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
 }
 
 /// All ranges of a stored policy.
-fn stored_ranges(stored: &Object) -> Vec<&str> {
-    let mut ranges = Vec::new();
+fn stored_ranges(stored: &Object) -> HashSet<&str> {
+    let mut ranges = HashSet::new();
     let Some(spec) = stored.0.get("spec") else {
         return ranges;
     };

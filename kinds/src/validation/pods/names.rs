@@ -4,6 +4,7 @@ use crate::validation::formats::report;
 use crate::validation::texts::require_one_of;
 use api::field::Field;
 use api::names::dns_subdomain;
+use std::collections::HashSet;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
 use crate::validation::addresses::validate_legacy_address;
@@ -43,7 +44,7 @@ pub fn validate_dns_config(spec: &Field<'_>, errors: &mut ErrorList) {
         errors.push(servers.invalid(detail));
     }
     for server in servers.items() {
-        validate_legacy_address(&server, &[], errors);
+        validate_legacy_address(&server, &HashSet::new(), errors);
     }
     validate_searches(&config.member("searches"), errors);
     for option in config.member("options").items() {
@@ -80,7 +81,7 @@ fn validate_searches(searches: &Field<'_>, errors: &mut ErrorList) {
 /// Adds the errors of entries for the file of hosts.
 pub fn validate_host_aliases(aliases: &Field<'_>, errors: &mut ErrorList) {
     for alias in aliases.items() {
-        validate_legacy_address(&alias.member("ip"), &[], errors);
+        validate_legacy_address(&alias.member("ip"), &HashSet::new(), errors);
         for host in alias.member("hostnames").items() {
             validate_dns_subdomain(&host, errors);
         }

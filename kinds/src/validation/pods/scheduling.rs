@@ -1,7 +1,7 @@
 //! What is refused of where pods may run: affinity, node selectors, tolerations, spreading.
 
 use crate::validation::formats::report;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
 use api::names;
@@ -163,22 +163,20 @@ fn validate_label_keys(term: &Field<'_>, errors: &mut ErrorList) {
     }
     // The selector has the requirements of matched keys already, so another one is a second one.
     let selected = selector.member("matchLabels");
+    let places: HashMap<&Value, usize> = matched.list().iter().zip(0..).collect();
     let mut seen: HashSet<&str> = selected.entries().map(|(key, _)| key).collect();
     for requirement in selector.member("matchExpressions").list() {
         let key = requirement.get("key").and_then(Value::as_str);
         let key = key.unwrap_or_default();
-        let is_key = |item: &Value| item.as_str() == Some(key);
-        if let (false, Some(index)) = (seen.insert(key), matched.list().iter().rposition(is_key)) {
+        let place = requirement.get("key").and_then(|key| places.get(key));
+        if let (false, Some(index)) = (seen.insert(key), place) {
             let place = format!("{}[{index}]", term.path());
             errors.push(Field::named(&place, None).invalid_value(key, IN_BOTH));
         }
     }
+    let mismatched: HashSet<&Value> = mismatched.list().iter().collect();
     for key in matched.items() {
-        if mismatched
-            .list()
-            .iter()
-            .any(|item| Some(item) == key.value())
-        {
+        if key.value().is_some_and(|key| mismatched.contains(key)) {
             errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
         }
     }
@@ -235,7 +233,16 @@ fn validate_toleration(toleration: &Field<'_>, errors: &mut ErrorList) {
 
 /// Adds the errors of how pods are spread over the values of a label of nodes.
 pub fn validate_topology_spread_constraints(constraints: &Field<'_>, errors: &mut ErrorList) {
-    for (index, constraint) in constraints.items().enumerate() {
+    let pair = |constraint: &Field<'_>| {
+        let text = |name| constraint.member(name).text().to_owned();
+        (text("topologyKey"), text("whenUnsatisfiable"))
+    };
+    // The number of constraints with a pair that are still to come.
+    let mut left: HashMap<(String, String), usize> = HashMap::new();
+    for constraint in constraints.items() {
+        *left.entry(pair(&constraint)).or_default() += 1;
+    }
+    for constraint in constraints.items() {
         let skew = constraint.member("maxSkew");
         validate_positive(&skew, skew.int().unwrap_or_default(), errors);
         let topology = constraint.member("topologyKey");
@@ -244,11 +251,9 @@ pub fn validate_topology_spread_constraints(constraints: &Field<'_>, errors: &mu
         }
         let action = constraint.member("whenUnsatisfiable");
         one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], errors);
-        let is_same = |other: &Value| {
-            let text = |name| other.get(name).and_then(Value::as_str).unwrap_or_default();
-            text("topologyKey") == topology.text() && text("whenUnsatisfiable") == action.text()
-        };
-        if constraints.list().iter().skip(index + 1).any(is_same) {
+        let left = left.entry(pair(&constraint)).or_default();
+        *left = left.saturating_sub(1);
+        if *left > 0 {
             let pair = Value::from(format!("{{{}, {}}}", topology.text(), action.text()));
             let place = constraint.member("{topologyKey, whenUnsatisfiable}");
             errors.push(place.with_value(&pair).duplicate());

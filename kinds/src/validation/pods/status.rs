@@ -1,10 +1,11 @@
 //! What is refused of changes of a pod's status.
 
 use crate::validation::formats::report;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
 use api::field_error::FieldErrorKind;
+use api::keyed::Keyed;
 use api::names;
 use api::object::Object;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::fields::{validate_dns_label, validate_dns_subdomain};
 use super::update::validate_annotations;
 use crate::validation::addresses::{is_v4, parse_address, validate_legacy_address};
 use crate::validation::formats::{one_of, require_text, user_id};
-use crate::validation::internal::internal_json;
+use crate::validation::internal::internal_list_json;
 use api::error_list::ErrorList;
 
 const MAX_HEALTH_MESSAGE: usize = 1024;
@@ -114,7 +115,9 @@ fn validate_transitions(
             continue;
         }
         let statuses = status.member(name);
+        let statuses_by_name = Keyed::by(statuses.items(), |of| of.text_of("name"));
         let containers = spec.member(list);
+        let containers = Keyed::by(containers.items(), |of| of.text_of("name"));
         for (index, old) in before.member(name).items().enumerate() {
             let state = old.member("state");
             let ended = state.member("terminated");
@@ -122,17 +125,14 @@ fn validate_transitions(
                 continue;
             }
             let of = old.member("name").text();
-            let same = |new: &Field<'_>| new.member("name").text() == of;
-            let runs = statuses
-                .items()
-                .find(same)
+            let runs = statuses_by_name
+                .first(of)
                 .is_some_and(|new| !new.member("state").member("terminated").is_set());
             let code = ended.member("exitCode").int().unwrap_or_default();
             let may_restart = !is_ephemeral
                 && containers
-                    .items()
-                    .find(same)
-                    .is_some_and(|container| restarts(&container, spec, code));
+                    .first(of)
+                    .is_some_and(|container| restarts(container, spec, code));
             if runs && !may_restart {
                 let place = statuses.index(index);
                 let detail = "may not be transitioned to non-terminated state";
@@ -189,11 +189,11 @@ fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
 /// Claims that were made for the pod.
 fn validate_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let claims = spec.member("resourceClaims");
+    let names: HashSet<&str> = claims.items().map(|of| of.text_of("name")).collect();
     let mut seen = HashSet::new();
     for claim in status.member("resourceClaimStatuses").items() {
         let name = claim.member("name");
-        let is_name = |of: &Value| of.get("name").and_then(Value::as_str) == Some(name.text());
-        if !claims.list().iter().any(is_name) {
+        if !names.contains(name.text()) {
             errors.push(name.invalid_value(
                 name.text(),
                 "must match the name of an entry in `spec.resourceClaims`",
@@ -215,12 +215,19 @@ fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, errors: &mut Er
     if mappings.is_empty() {
         errors.push(mappings.required("at least one request mapping is required"));
     }
+    let lists = [spec.member("containers"), spec.member("initContainers")];
+    let containers = Keyed::by(lists.iter().flat_map(Field::items), |of| of.text_of("name"));
     let mut seen: HashSet<[&str; 3]> = HashSet::new();
     for (index, value) in mappings.list().iter().enumerate() {
         let mapping = mappings.index(index);
         let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let (container, resource) = (text("containerName"), text("resourceName"));
-        match requests_of(spec, container, resource) {
+        let found = containers.first(container);
+        let requests = |of: &Field<'_>| {
+            let resources = of.member("resources");
+            resources.member("requests").key(resource).is_set()
+        };
+        match found.map(requests) {
             None => errors.push(mapping.member("containerName").invalid_value(
                 container,
                 "must match the name of an entry in spec.initContainers.name or \
@@ -247,18 +254,6 @@ fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, errors: &mut Er
     }
 }
 
-/// Whether a container requests a resource, if there is such a container.
-fn requests_of(spec: &Field<'_>, container: &str, resource: &str) -> Option<bool> {
-    ["containers", "initContainers"].iter().find_map(|list| {
-        let containers = spec.member(list);
-        let found = containers
-            .items()
-            .find(|found| found.member("name").text() == container)?;
-        let resources = found.member("resources");
-        Some(resources.member("requests").key(resource).is_set())
-    })
-}
-
 /// The addresses of the pod and of its host: at most one of each family.
 fn validate_addresses(status: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let list = status.member("podIPs");
@@ -268,7 +263,7 @@ fn validate_addresses(status: &Field<'_>, before: &Field<'_>, errors: &mut Error
     if first.text().is_empty() || is_right {
         validate_list(&list, before, "core.v1.PodIP", errors);
     } else if let Some(value) = first.value() {
-        validate_legacy_address(&list.index(0).with_value(value), &[], errors);
+        validate_legacy_address(&list.index(0).with_value(value), &HashSet::new(), errors);
     }
     let list = status.member("hostIPs");
     if list.is_empty() {
@@ -289,17 +284,18 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, errors: &mut Er
         "hostIPs"
     };
     let old = before.member(name);
-    let text = |value: &'_ Value| value.get("ip").and_then(Value::as_str).map(str::to_owned);
-    let stored: Vec<String> = old.list().iter().filter_map(text).collect();
-    let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
-    let mut families = Vec::new();
+    let ips = old.list().iter().filter_map(|address| address.get("ip"));
+    let stored: HashSet<&str> = ips.filter_map(Value::as_str).collect();
+    let mut families = HashSet::new();
     let mut unknown = None;
     let nothing = Value::from("");
     for (index, item) in list.items().enumerate() {
         let value = item.member("ip").value().unwrap_or(&nothing);
         validate_legacy_address(&item.with_value(value), &stored, errors);
         match parse_address(value.as_str().unwrap_or_default()) {
-            Some(address) => families.push(is_v4(address)),
+            Some(address) => {
+                families.insert(is_v4(address));
+            }
             None => {
                 let text = value.as_str().unwrap_or_default();
                 unknown.get_or_insert_with(|| format!("invalid IP[{index}]: {text}"));
@@ -313,18 +309,11 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, errors: &mut Er
         let detail = format!("failed to check for dual stack with error:{problem}");
         errors.push(list.fault(FieldErrorKind::Internal, detail));
     }
-    let is_dual = unknown.is_none() && families.contains(&true) && families.contains(&false);
+    let is_dual = unknown.is_none() && families.len() == 2;
     if !is_dual || list.len() > 2 {
-        let items: Vec<String> = list
-            .list()
-            .iter()
-            .map(|item| internal_json(of, Some(item)))
-            .collect();
-        errors.push(api::field_error::FieldError::invalid_document(
-            list.path(),
-            &format!("[{}]", items.join(",")),
-            "may specify no more than one IP for each IP family",
-        ));
+        let detail = "may specify no more than one IP for each IP family";
+        let error = list.invalid(detail);
+        errors.push(error.showing_json(|| internal_list_json(of, list.list())));
     }
 }
 
@@ -354,6 +343,8 @@ fn validate_user(container: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList
 fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     for (name, list) in STATUSES {
         let containers = spec.member(list);
+        let containers = Keyed::by(containers.items(), |of| of.text_of("name"));
+        let mut claims = HashMap::new();
         for of in status.member(name).items() {
             let allocated = of.member("allocatedResourcesStatus");
             if list == "ephemeralContainers" {
@@ -363,12 +354,12 @@ fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorLi
                 }
                 continue;
             }
-            let container = containers
-                .items()
-                .find(|container| container.member("name").text() == of.member("name").text());
+            let container = containers.first(of.member("name").text());
             for resource in allocated.items() {
                 if let Some(container) = container {
-                    validate_allocated_name(&resource, &container, errors);
+                    let claims = claims.entry(container.text_of("name"));
+                    let claims = claims.or_insert_with(|| claims_of(container));
+                    validate_allocated_name(&resource, container, claims, errors);
                 }
                 validate_health(&resource, errors);
             }
@@ -376,20 +367,28 @@ fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorLi
     }
 }
 
-fn validate_allocated_name(resource: &Field<'_>, container: &Field<'_>, errors: &mut ErrorList) {
+/// The claims of a container, as the health of resources names them.
+fn claims_of(container: &Field<'_>) -> HashSet<String> {
+    let resources = container.member("resources");
+    let claims = resources.member("claims");
+    let name = |claim: Field<'_>| match claim.text_of("request") {
+        "" => claim.text_of("name").to_owned(),
+        request => format!("{}/{request}", claim.text_of("name")),
+    };
+    claims.items().map(name).collect()
+}
+
+fn validate_allocated_name(
+    resource: &Field<'_>,
+    container: &Field<'_>,
+    claims: &HashSet<String>,
+    errors: &mut ErrorList,
+) {
     let name = resource.member("name");
     let resources = container.member("resources");
     let (is_found, detail) = match name.text().strip_prefix("claim:") {
         Some(claim) => (
-            resources.member("claims").items().any(|of| {
-                let request = of.member("request").text();
-                let rest = claim.strip_prefix(of.member("name").text());
-                match rest {
-                    Some("") => request.is_empty(),
-                    Some(rest) => !request.is_empty() && rest.strip_prefix('/') == Some(request),
-                    None => false,
-                }
-            }),
+            claims.contains(claim),
             "must match one of the container's resource claims in a format \
              'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty",
         ),

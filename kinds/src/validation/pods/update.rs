@@ -1,9 +1,12 @@
 //! What is refused of changes of pods.
 
-use api::field::Field;
+use api::field::{Detail, Field};
 use api::field_error::FieldError;
+use api::field_error::go_quote;
+use api::keyed::Keyed;
 use api::object::Object;
 use serde_json::{Map, Value};
+use std::collections::HashSet;
 
 use super::annotations::{MIRROR, validate_annotation_changes, validate_pod_annotations};
 use super::containers::validate_image_padding;
@@ -11,7 +14,7 @@ use super::diff::json_difference;
 use super::scheduling::validate_tolerations;
 use super::{validate_deadline, validate_metadata_and_spec};
 use crate::validation::formats::require_text;
-use crate::validation::internal::internal_json;
+use crate::validation::internal::{internal_json, internal_list_json};
 use api::error_list::ErrorList;
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -107,21 +110,15 @@ fn validate_deadline_change(spec: &Field<'_>, before: &Field<'_>, errors: &mut E
 /// Tolerations may be added. Of those before only their seconds may change.
 fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let tolerations = spec.member("tolerations");
-    let is_same = |new: &Value, old: &Value| {
-        let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
-            return false;
-        };
-        let others = |members: &Map<String, Value>| {
-            members.len() - usize::from(members.contains_key("tolerationSeconds"))
-        };
-        others(new) == others(old)
-            && new
-                .iter()
-                .filter(|(name, _)| *name != "tolerationSeconds")
-                .all(|(name, value)| old.get(name) == Some(value))
-    };
+    fn fixed(toleration: &Value) -> Vec<(&String, &Value)> {
+        let members = toleration.as_object().into_iter().flatten();
+        members
+            .filter(|(name, _)| *name != "tolerationSeconds")
+            .collect()
+    }
+    let kept: HashSet<Vec<(&String, &Value)>> = tolerations.list().iter().map(fixed).collect();
     for old in before.member("tolerations").list() {
-        if !tolerations.list().iter().any(|new| is_same(new, old)) {
+        if !kept.contains(&fixed(old)) {
             let detail = "existing toleration can not be modified except its tolerationSeconds";
             return errors.push(tolerations.forbidden(detail));
         }
@@ -132,10 +129,10 @@ fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, errors: &mut
 /// Gates may be removed.
 fn validate_removed_gates(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let old = before.member("schedulingGates");
+    let old: HashSet<&str> = old.items().map(|gate| gate.text_of("name")).collect();
     for gate in spec.member("schedulingGates").items() {
         let name = gate.member("name");
-        let is_name = |gate: &Value| gate.get("name").and_then(Value::as_str) == Some(name.text());
-        if !old.list().iter().any(is_name) {
+        if !old.contains(name.text()) {
             errors.push(name.forbidden(format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.text()
@@ -235,25 +232,17 @@ fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, errors: &mu
         return;
     }
     if old_terms.len() != terms.len() {
-        let shown: Vec<String> = terms.list().iter().map(term_json).collect();
-        let shown = match terms.is_set() {
-            true => format!("[{}]", shown.join(",")),
+        let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.push(terms.invalid(detail).showing_json(|| match terms.is_set() {
+            true => internal_list_json("core.v1.NodeSelectorTerm", terms.list()),
             false => "null".to_owned(),
-        };
-        errors.push(FieldError::invalid_document(
-            terms.path(),
-            &shown,
-            "no additions/deletions to non-empty NodeSelectorTerms list are allowed",
-        ));
+        }));
         return;
     }
     for (term, old) in terms.items().zip(old_terms) {
         if !has_only_additions(&term, old) {
-            errors.push(FieldError::invalid_document(
-                term.path(),
-                &term.value().map(term_json).unwrap_or_default(),
-                "only additions are allowed (no mutations or deletions)",
-            ));
+            let error = term.invalid("only additions are allowed (no mutations or deletions)");
+            errors.push(error.showing_json(|| term.value().map(term_json).unwrap_or_default()));
         }
     }
 }
@@ -291,26 +280,26 @@ pub fn validate_pod_ephemeral_containers_update(
     let spec = Field::of(object, "spec");
     let containers = spec.member("ephemeralContainers");
     let before = Field::of(stored, "spec");
+    let by_name = Keyed::by(containers.list(), |new| new.get("name"));
     for old in before.member("ephemeralContainers").list() {
         let name = old.get("name");
-        let new = containers
-            .list()
-            .iter()
-            .rfind(|new| new.get("name") == name);
+        let new = by_name.last(&name).copied();
         let name = name.and_then(Value::as_str).unwrap_or_default();
-        let name = api::field_error::go_quote(name);
+        let what = || {
+            format!(
+                "existing ephemeral containers {} may not be",
+                go_quote(name)
+            )
+        };
         match new {
             None => {
-                let detail = format!("existing ephemeral containers {name} may not be removed\n");
-                errors.push(containers.forbidden(detail));
+                errors.push(containers.forbidden(Detail::made(|| format!("{} removed\n", what()))))
             }
-            Some(new) if new != old => {
+            Some(new) if new != old => errors.push(containers.forbidden(Detail::made(|| {
                 let json = |value| internal_json("core.v1.EphemeralContainer", Some(value));
                 let difference = json_difference(&json(old), &json(new));
-                errors.push(containers.forbidden(format!(
-                    "existing ephemeral containers {name} may not be changed\n{difference}"
-                )));
-            }
+                format!("{} changed\n{difference}", what())
+            }))),
             Some(_) => {}
         }
     }

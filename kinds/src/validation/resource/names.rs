@@ -1,6 +1,7 @@
 //! Names of drivers, pools, attributes and requests.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
 use api::field_error::go_quote;
@@ -152,7 +153,7 @@ pub fn validate_fully_qualified(attribute: &Field<'_>, errors: &mut ErrorList) {
 
 /// The names of a claim's requests, and of those below them.
 pub struct Requests<'c> {
-    names: Vec<(&'c str, Vec<&'c str>)>,
+    names: HashMap<&'c str, HashSet<&'c str>>,
 }
 
 impl<'c> Requests<'c> {
@@ -162,18 +163,14 @@ impl<'c> Requests<'c> {
             let name = value.get("name").and_then(|name| name.as_str());
             name.unwrap_or_default()
         }
-        let below = |request: &'c serde_json::Value| {
-            let list = request
-                .get("firstAvailable")
-                .and_then(|list| list.as_array());
-            list.into_iter().flatten().map(name).collect()
-        };
-        let list = requests.list().iter();
-        Requests {
-            names: list
-                .map(|request| (name(request), below(request)))
-                .collect(),
+        let mut names: HashMap<&str, HashSet<&str>> = HashMap::new();
+        for request in requests.list() {
+            let below = request.get("firstAvailable");
+            let below = below.and_then(|list| list.as_array());
+            let below = below.into_iter().flatten().map(name);
+            names.entry(name(request)).or_default().extend(below);
         }
+        Requests { names }
     }
 
     fn has(&self, text: &str) -> bool {
@@ -181,9 +178,8 @@ impl<'c> Requests<'c> {
             Some((request, below)) => (request, Some(below)),
             None => (text, None),
         };
-        self.names.iter().any(|(name, names)| {
-            *name == request && below.is_none_or(|below| names.contains(&below))
-        })
+        let names = self.names.get(request);
+        names.is_some_and(|names| below.is_none_or(|below| names.contains(below)))
     }
 
     /// Adds the errors of a text that names one of them.

@@ -123,7 +123,7 @@ fn validate_allocated_devices(status: &Field<'_>, errors: &mut ErrorList) {
     let allocation = status.member("allocation");
     let allocated = allocation.member("devices");
     let results = allocated.member("results");
-    let allocated: Vec<Value> = results.list().iter().map(identity).collect();
+    let allocated: HashSet<Value> = results.list().iter().map(identity).collect();
     let devices = status.member("devices");
     for (device, value) in devices.items().zip(devices.list()) {
         validate_driver(&device.member("driver"), errors);

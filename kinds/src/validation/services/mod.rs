@@ -206,7 +206,7 @@ fn validate_affinity(spec: &Field<'_>, errors: &mut ErrorList) {
 }
 
 /// The texts of a list in the stored object.
-fn stored_texts<'s>(stored: Option<&'s Object>, name: &str) -> Vec<&'s str> {
+fn stored_texts<'s>(stored: Option<&'s Object>, name: &str) -> HashSet<&'s str> {
     let list = stored.and_then(|stored| stored.at(&["spec", name]));
     let list = list.and_then(serde_json::Value::as_array);
     let texts = list.into_iter().flatten();
@@ -298,7 +298,7 @@ fn validate_source_ranges(
         let existing = stored_texts(stored, "loadBalancerSourceRanges");
         for range in ranges.items() {
             let trimmed = range.text().trim();
-            let keeps_form = existing.contains(&trimmed);
+            let keeps_form = existing.contains(trimmed);
             validate_range_text(&range, trimmed, keeps_form, errors);
         }
         return;
@@ -317,9 +317,9 @@ fn validate_source_ranges(
         return;
     }
     let existing = stored.map(|stored| stored.text(&["metadata", "annotations", SOURCE_RANGES]));
-    let existing: Vec<&str> = existing.unwrap_or_default().split(',').collect();
+    let existing: HashSet<&str> = existing.unwrap_or_default().split(',').collect();
     for range in text.split(',').map(str::trim) {
-        let keeps_form = existing.contains(&range);
+        let keeps_form = existing.contains(range);
         validate_range_text(&annotation, range, keeps_form, errors);
     }
 }
@@ -434,7 +434,7 @@ pub fn validate_service_status_update(object: &Object, stored: &Object, errors: 
 }
 
 /// The addresses of load balancers in the status of a stored object.
-pub(super) fn ingress_addresses(stored: &Object) -> Vec<&str> {
+pub(super) fn ingress_addresses(stored: &Object) -> HashSet<&str> {
     let list = stored.at(&["status", "loadBalancer", "ingress"]);
     let list = list.and_then(serde_json::Value::as_array);
     let addresses = list.into_iter().flatten().map(|ingress| ingress.get("ip"));
@@ -446,7 +446,7 @@ pub(super) fn ingress_addresses(stored: &Object) -> Vec<&str> {
 /// The address of a load balancer, if it is there.
 pub(super) fn validate_balancer_ingress(
     ingress: &Field<'_>,
-    existing: &[&str],
+    existing: &HashSet<&str>,
     errors: &mut ErrorList,
 ) {
     let ip = ingress.member("ip");

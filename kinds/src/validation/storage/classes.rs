@@ -1,10 +1,9 @@
 //! What is refused of classes of storage and of attributes of volumes.
 
-use std::collections::HashSet;
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use api::field::Field;
+use api::field_error::FieldErrorKind;
 use api::names;
 use api::object::Object;
 use serde_json::Value;
@@ -12,7 +11,7 @@ use serde_json::Value;
 use crate::validation::formats::require_text;
 use crate::validation::selectors::validate_label_name;
 use crate::validation::texts;
-use api::error_list::ErrorList;
+use api::error_list::{ErrorList, Report};
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
@@ -105,7 +104,7 @@ fn validate_parameters(parameters: &Field<'_>, may_be_empty: bool, errors: &mut 
 type Term<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
 
 fn validate_topologies(topologies: &Field<'_>, errors: &mut ErrorList) {
-    let mut seen: Vec<Term<'_>> = Vec::new();
+    let mut seen: HashMap<Term<'_>, usize> = HashMap::new();
     for (term, value) in topologies.items().zip(topologies.list()) {
         let expressions = term.member("matchLabelExpressions");
         let mut keys = BTreeMap::new();
@@ -120,17 +119,14 @@ fn validate_topologies(topologies: &Field<'_>, errors: &mut ErrorList) {
                 errors.push(key.duplicate());
             }
         }
-        let same = seen.iter().filter(|other| **other == keys).count();
+        let same = seen.get(&keys).copied().unwrap_or_default();
         // An empty term is one that Kubernetes has seen as often as there are terms.
         let more = if keys.is_empty() { topologies.len() } else { 0 };
-        for _ in 0..same + more {
-            errors.push(
-                expressions
-                    .with_value(&Value::String(String::new()))
-                    .duplicate(),
-            );
-        }
-        seen.push(keys);
+        errors.push_repeated(same + more, || {
+            let error = expressions.fault_value(FieldErrorKind::Duplicate, "", "");
+            error.written()
+        });
+        *seen.entry(keys).or_default() += 1;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is refused of drivers, of what they have on nodes, and of their capacity.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
 use api::names;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::defaults::pods::resources::read;
 use crate::validation::formats::{report, require_text};
-use crate::validation::internal::invalid_struct;
+use crate::validation::internal::{internal_json, invalid_struct};
 use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
 use crate::validation::selectors::validate_label_selector;
 use crate::validation::texts;
@@ -145,18 +145,23 @@ pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut Er
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     let drivers = spec.member("drivers");
+    let mut by_name: HashMap<Option<&Value>, Vec<&Value>> = HashMap::new();
+    for driver in drivers.list() {
+        by_name.entry(driver.get("name")).or_default().push(driver);
+    }
+    // The names of stored drivers differ, so each new driver is compared once.
     for old in before.member("drivers").list() {
-        for driver in drivers.list() {
+        for driver in by_name.get(&old.get("name")).into_iter().flatten() {
             let is_same = |name: &str| old.get(name) == driver.get(name);
-            if is_same("name") && !(is_same("nodeID") && is_same("topologyKeys")) {
-                // It is compared, and shown, without how many volumes it takes.
-                let mut driver = driver.clone();
-                if let Some(members) = driver.as_object_mut() {
-                    members.remove("allocatable");
-                }
-                let place = drivers.with_value(&driver);
-                let type_name = "storage.v1.CSINodeDriver";
-                errors.push(invalid_struct(&place, type_name, "field is immutable"));
+            if !(is_same("nodeID") && is_same("topologyKeys")) {
+                errors.push(drivers.invalid("field is immutable").showing_json(|| {
+                    // It is compared, and shown, without how many volumes it takes.
+                    let mut driver = (*driver).clone();
+                    if let Some(members) = driver.as_object_mut() {
+                        members.remove("allocatable");
+                    }
+                    internal_json("storage.v1.CSINodeDriver", Some(&driver))
+                }));
             }
         }
     }

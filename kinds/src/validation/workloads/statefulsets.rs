@@ -1,5 +1,7 @@
 //! What is refused of StatefulSets.
 
+use std::collections::HashSet;
+
 use api::field::Field;
 use api::object::Object;
 use serde_json::{Value, json};
@@ -128,28 +130,17 @@ fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorL
     }
     let mut with_claims = template.value().cloned().unwrap_or_else(|| json!({}));
     let mut volumes: Vec<Value> = Vec::new();
-    let name_of = |value: &Value| value.get("name").cloned().unwrap_or_default();
+    let mut names = HashSet::new();
+    let unnamed = Value::from("");
     for claim in claims {
-        let name = claim
-            .pointer("/metadata/name")
-            .cloned()
-            .unwrap_or_else(|| "".into());
-        if volumes.iter().all(|volume| name_of(volume) != name) {
+        let name = claim.pointer("/metadata/name").unwrap_or(&unnamed);
+        if names.insert(name) {
             volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
         }
     }
-    let count = volumes.len();
     if let Some(Value::Array(own)) = with_claims.pointer("/spec/volumes") {
-        for volume in own {
-            let name = name_of(volume);
-            if volumes
-                .iter()
-                .take(count)
-                .all(|claim| name_of(claim) != name)
-            {
-                volumes.push(volume.clone());
-            }
-        }
+        let name_of = |volume: &Value| names.contains(volume.get("name").unwrap_or(&Value::Null));
+        volumes.extend(own.iter().filter(|volume| !name_of(volume)).cloned());
     }
     if let Some(spec) = with_claims.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("volumes".to_owned(), volumes.into());

@@ -1,6 +1,7 @@
 //! What is refused of the variables of containers.
 
 use api::field::Field;
+use api::keyed::Keyed;
 use api::names;
 
 use super::{Volumes, not_found};
@@ -134,6 +135,7 @@ pub(super) fn validate_env_from(sources: &Field<'_>, errors: &mut ErrorList) {
 /// Adds the errors of variables from files of volumes that hold none.
 pub fn validate_file_key_volumes(spec: &Field<'_>, _volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let volumes = spec.member("volumes");
+    let by_name = Keyed::by(volumes.items(), |volume| volume.text_of("name"));
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.member(list).items() {
             for variable in container.member("env").items() {
@@ -143,8 +145,7 @@ pub fn validate_file_key_volumes(spec: &Field<'_>, _volumes: &Volumes<'_>, error
                     continue;
                 }
                 let name = file.member("volumeName");
-                let mut all = volumes.items();
-                match all.find(|volume| volume.member("name").text() == name.text()) {
+                match by_name.first(name.text()) {
                     None => errors.push(not_found(&name)),
                     Some(volume) if !volume.member("emptyDir").is_set() => {
                         let detail = "referenced volume must be of type emptyDir";
