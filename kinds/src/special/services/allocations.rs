@@ -141,6 +141,7 @@ pub fn complete_families(
 }
 
 fn family_faults(object: &Object, cluster: &[Family], errors: &mut ErrorList) {
+    // linear: there are two families.
     let has = |family: Option<Family>| family.is_none_or(|family| cluster.contains(&family));
     let spec = Field::of(object, "spec");
     let members = spec.value().and_then(Value::as_object);
