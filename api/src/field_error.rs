@@ -243,6 +243,7 @@ pub fn joined(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {
         let text = error.to_string();
+        // linear: few errors are told of.
         if !texts.contains(&text) {
             texts.push(text);
         }

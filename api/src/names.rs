@@ -56,6 +56,7 @@ pub fn path_segment(text: &str) -> Vec<String> {
 pub fn path_segment_prefix(text: &str) -> Vec<String> {
     ["/", "%"]
         .iter()
+        // linear: two characters are illegal.
         .filter(|illegal| text.contains(**illegal))
         .map(|illegal| format!("may not contain '{illegal}'"))
         .collect()

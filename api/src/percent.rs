@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
+        // linear: two digits.
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
     let is_whole = text.split('%').skip(1).all(is_escape);

@@ -39,6 +39,7 @@ impl NodeDeclaredFeatureValidator {
         }
         let node = node_of(&*self.nodes, attributes, pod).await?;
         let declared = node.items(&["status", "declaredFeatures"]);
+        // linear: two features may be required.
         let is_missing = |feature: &&str| !declared.iter().any(|declared| declared == *feature);
         let missing: Vec<&str> = required.into_iter().filter(is_missing).collect();
         if missing.is_empty() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::api::keyed::Keyed;
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
 
@@ -75,15 +76,22 @@ fn summed(pod: &Object, side: Side, of: impl Fn(&Value, Side) -> Quantities) -> 
     let mut beside = Quantities::new();
     let mut start = Quantities::new();
     for container in containers(pod, "initContainers") {
-        let mut own = of(container, side);
-        if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
+        let own = of(container, side);
+        let is_sidecar = container.get("restartPolicy").and_then(Value::as_str) == Some("Always");
+        if is_sidecar {
             add(&mut sum, &own);
             add(&mut beside, &own);
-            own.clone_from(&beside);
-        } else {
-            add(&mut own, &beside);
         }
-        raise(&mut start, &own);
+        // Of what it does not mention, the start needs what goes on beside it, as before.
+        let needed = own.into_iter().map(|(name, own)| {
+            let needed = match (beside.get(&name), is_sidecar) {
+                (Some(beside), true) => *beside,
+                (Some(beside), false) => own.plus(*beside),
+                (None, _) => own,
+            };
+            (name, needed)
+        });
+        raise(&mut start, &needed.collect());
     }
     raise(&mut sum, &start);
     sum.extend(of_pod_level(pod, side));
@@ -98,25 +106,34 @@ pub(super) fn with_overhead(pod: &Object, side: Side) -> Quantities {
 /// The amounts of a pod with its overhead, where containers that are being resized take what they
 /// have or what they are to have, whichever is more.
 pub(super) fn of_running_pod(pod: &Object, side: Side) -> Quantities {
+    let lists = ["containerStatuses", "initContainerStatuses"];
+    let statuses = lists.iter().flat_map(|list| pod.items(&["status", list]));
+    let statuses = Keyed::by(statuses, |status| status.get("name"));
+    let is_refusal = |condition: &Value| {
+        condition["type"] == "PodResizePending" && condition["reason"] == "Infeasible"
+    };
+    let conditions = pod.items(&["status", "conditions"]);
+    let is_refused = conditions.iter().any(is_refusal);
     let sum = summed(pod, side, |container, side| {
-        of_running_container(pod, container, side)
+        let status = statuses.first(&container.get("name"));
+        let status = status.filter(|status| status["resources"].is_object());
+        let own = of_container(container, side);
+        match status {
+            Some(status) => of_resized_container(own, status, is_refused, side),
+            None => own,
+        }
     });
     grown(pod, side, sum)
 }
 
-fn of_running_container(pod: &Object, container: &Value, side: Side) -> Quantities {
-    let own = of_container(container, side);
-    let lists = ["containerStatuses", "initContainerStatuses"];
-    let mut statuses = lists.iter().flat_map(|list| pod.items(&["status", list]));
-    let status = statuses.find(|status| status.get("name") == container.get("name"));
-    let Some(status) = status.filter(|status| status["resources"].is_object()) else {
-        return own;
-    };
-    let is_refused = |condition: &Value| {
-        condition["type"] == "PodResizePending" && condition["reason"] == "Infeasible"
-    };
-    let conditions = pod.items(&["status", "conditions"]);
-    let mut most = match conditions.iter().any(is_refused) {
+/// The amounts of a container with this status, unless what it is to have is refused.
+fn of_resized_container(
+    own: Quantities,
+    status: &Value,
+    is_refused: bool,
+    side: Side,
+) -> Quantities {
+    let mut most = match is_refused {
         true => Quantities::new(),
         false => own,
     };
@@ -156,6 +173,7 @@ fn raise(most: &mut Quantities, others: &Quantities) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -163,6 +181,63 @@ mod tests {
     fn cpu(value: Value, side: Side) -> String {
         let pod = Object::of(json!({"spec": value}).as_object().unwrap().clone());
         with_overhead(&pod, side)["cpu"].to_string()
+    }
+
+    /// The sum over containers, with all that goes on beside each of them.
+    fn summed_in_full(containers: &[Quantities], start: &[(bool, Quantities)]) -> Quantities {
+        let (mut sum, mut beside, mut most) = Default::default();
+        containers.iter().for_each(|own| add(&mut sum, own));
+        for (goes_on, own) in start {
+            let mut own = own.clone();
+            match goes_on {
+                true => {
+                    add(&mut sum, &own);
+                    add(&mut beside, &own);
+                    own.clone_from(&beside);
+                }
+                false => add(&mut own, &beside),
+            }
+            raise(&mut most, &own);
+        }
+        raise(&mut sum, &most);
+        sum
+    }
+
+    fn amounts() -> impl Strategy<Value = Quantities> {
+        let amount = (0..4, -1..5_i64);
+        let amounts = prop::collection::vec(amount, 0..4);
+        amounts.prop_map(|all| {
+            let all = all.into_iter();
+            all.map(|(name, amount)| (format!("r{name}"), Quantity::whole(amount)))
+                .collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_on_beside_a_start_is_counted(
+            containers in prop::collection::vec(amounts(), 0..4),
+            start in prop::collection::vec((any::<bool>(), amounts()), 0..6),
+        ) {
+            let container = |own: &Quantities| {
+                let own = own.iter().map(|(name, own)| (name.clone(), own.to_string()));
+                json!({"resources": {"requests": own.collect::<BTreeMap<_, _>>()}})
+            };
+            let starting = start.iter().map(|(goes_on, own)| {
+                let mut one = container(own);
+                if *goes_on {
+                    one["restartPolicy"] = json!("Always");
+                }
+                one
+            });
+            let spec = json!({
+                "initContainers": starting.collect::<Vec<Value>>(),
+                "containers": containers.iter().map(container).collect::<Vec<Value>>(),
+            });
+            let pod = Object::of(json!({"spec": spec}).as_object().unwrap().clone());
+            let expected = summed_in_full(&containers, &start);
+            prop_assert_eq!(of_pod(&pod, Side::Requests), expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! RuntimeClass (API-269): pods get the overhead and the scheduling of their class.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
@@ -200,64 +200,191 @@ fn set_scheduling(pod: &mut Object, class: &Object) -> Result<(), String> {
 
 /// The tolerations without those that another one covers. Of equal ones the first stays.
 fn merged_tolerations(all: &[&Value]) -> Vec<Value> {
-    let mut merged: Vec<Value> = Vec::new();
-    for (index, toleration) in all.iter().enumerate() {
-        let is_covered = merged.iter().any(|before| covers(before, toleration));
-        let mut later = all.iter().skip(index + 1);
-        if !is_covered && !later.any(|after| after != toleration && covers(after, toleration)) {
+    let mut later = Covering::default();
+    let mut is_wanted: Vec<bool> = Vec::with_capacity(all.len());
+    for toleration in all.iter().rev() {
+        is_wanted.push(!later.has_another_for(toleration));
+        later.add(toleration);
+    }
+    let mut merged = Vec::new();
+    let (mut seen, mut earlier) = (HashSet::new(), Covering::default());
+    for (toleration, is_wanted) in all.iter().zip(is_wanted.into_iter().rev()) {
+        let is_first = !seen.contains(toleration) && !earlier.has_another_for(toleration);
+        if is_wanted && is_first {
             merged.push((*toleration).clone());
+            seen.insert(*toleration);
+            earlier.add(toleration);
         }
     }
     merged
 }
 
-/// Whether one toleration tolerates all that another one does.
-fn covers(wide: &Value, narrow: &Value) -> bool {
-    let text = |toleration: &Value, member: &str| {
-        let found = toleration.get(member).and_then(Value::as_str);
-        found.unwrap_or_default().to_owned()
-    };
-    if wide == narrow {
-        return true;
-    }
-    let (key, operator, effect) = (
-        text(wide, "key"),
-        text(wide, "operator"),
-        text(wide, "effect"),
-    );
-    let is_for_all = key.is_empty() && operator == "Exists";
-    if (text(narrow, "key") != key && !is_for_all)
-        || (!effect.is_empty() && text(narrow, "effect") != effect)
-    {
-        return false;
-    }
-    let seconds = |toleration: &Value| {
-        let seconds = toleration.get("tolerationSeconds");
-        seconds.and_then(Value::as_i64)
-    };
-    if effect == "NoExecute"
-        && let Some(most) = seconds(wide)
-        && seconds(narrow).is_none_or(|own| own > most)
-    {
-        return false;
-    }
-    match operator.as_str() {
-        "Exists" => true,
-        "Equal" | "" => {
-            text(narrow, "operator") == "Equal" && text(narrow, "value") == text(wide, "value")
+/// What tolerations tolerate: those of a key and an effect, and of one value unless they are for
+/// all. An empty effect is any. An empty key is any if they are for all values.
+type Tolerated<'v> = (&'v str, &'v str, Option<&'v str>);
+
+/// How long a pod may stay with a toleration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stay {
+    Seconds(i64),
+    Always,
+}
+
+/// Tolerations, and how long pods may stay with them.
+#[derive(Default)]
+struct Covering<'v> {
+    /// The longest one of each sort, and the longest of those that differ from that one.
+    longest: HashMap<Tolerated<'v>, [Option<(Stay, &'v Value)>; 2]>,
+}
+
+impl<'v> Covering<'v> {
+    fn add(&mut self, toleration: &'v Value) {
+        let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
+        let value = match text(toleration, "operator") {
+            "Exists" => None,
+            "Equal" | "" => Some(text(toleration, "value")),
+            _ => return,
+        };
+        let own = (
+            match effect {
+                "NoExecute" => stay(toleration),
+                _ => Stay::Always,
+            },
+            toleration,
+        );
+        let [first, second] = self.longest.entry((key, effect, value)).or_default();
+        match first {
+            Some((_, known)) if *known == toleration => {}
+            Some((known, _)) if *known >= own.0 => {
+                if second.is_none_or(|(known, _)| known < own.0) {
+                    *second = Some(own);
+                }
+            }
+            _ => *second = first.replace(own),
         }
-        _ => false,
     }
+
+    /// Whether a toleration that differs from this one tolerates all that this one does.
+    fn has_another_for(&self, toleration: &Value) -> bool {
+        let (key, value) = (text(toleration, "key"), text(toleration, "value"));
+        let is_equal = text(toleration, "operator") == "Equal";
+        let wider = [(key, None), ("", None), (key, Some(value))];
+        let wider = wider.iter().take(if is_equal { 3 } else { 2 });
+        let effects = ["", text(toleration, "effect")];
+        let mut sorts = wider.flat_map(|(key, value)| effects.map(|effect| (*key, effect, *value)));
+        let wanted = stay(toleration);
+        sorts.any(|sort| {
+            let longest = self.longest.get(&sort).into_iter().flatten().flatten();
+            // linear: a sort has the two longest ones.
+            let mut others = longest.filter(|(_, other)| *other != toleration);
+            others.any(|(stay, _)| *stay >= wanted)
+        })
+    }
+}
+
+fn text<'v>(toleration: &'v Value, member: &str) -> &'v str {
+    let text = toleration.get(member).and_then(Value::as_str);
+    text.unwrap_or_default()
+}
+
+fn stay(toleration: &Value) -> Stay {
+    let seconds = toleration.get("tolerationSeconds");
+    seconds
+        .and_then(Value::as_i64)
+        .map_or(Stay::Always, Stay::Seconds)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
     fn object(value: Value) -> Object {
         Object::of(value.as_object().unwrap().clone())
+    }
+
+    /// The tolerations that [`merged_tolerations`] leaves, by comparing each with all others.
+    fn merged_by_comparing(all: &[&Value]) -> Vec<Value> {
+        let mut merged: Vec<Value> = Vec::new();
+        for (index, toleration) in all.iter().enumerate() {
+            let is_covered = merged.iter().any(|before| covers(before, toleration));
+            let mut later = all.iter().skip(index + 1);
+            if !is_covered && !later.any(|after| after != toleration && covers(after, toleration)) {
+                merged.push((*toleration).clone());
+            }
+        }
+        merged
+    }
+
+    /// Whether one toleration tolerates all that another one does.
+    fn covers(wide: &Value, narrow: &Value) -> bool {
+        if wide == narrow {
+            return true;
+        }
+        let (key, operator, effect) = (
+            text(wide, "key"),
+            text(wide, "operator"),
+            text(wide, "effect"),
+        );
+        let is_for_all = key.is_empty() && operator == "Exists";
+        if (text(narrow, "key") != key && !is_for_all)
+            || (!effect.is_empty() && text(narrow, "effect") != effect)
+        {
+            return false;
+        }
+        let seconds = |toleration: &Value| {
+            let seconds = toleration.get("tolerationSeconds");
+            seconds.and_then(Value::as_i64)
+        };
+        if effect == "NoExecute"
+            && let Some(most) = seconds(wide)
+            && seconds(narrow).is_none_or(|own| own > most)
+        {
+            return false;
+        }
+        match operator {
+            "Exists" => true,
+            "Equal" | "" => {
+                text(narrow, "operator") == "Equal" && text(narrow, "value") == text(wide, "value")
+            }
+            _ => false,
+        }
+    }
+
+    fn toleration() -> impl Strategy<Value = Value> {
+        let member = |name: &'static str, values: &'static [&str]| {
+            let value = prop::option::of(prop::sample::select(values));
+            value.prop_map(move |value| value.map(|value| (name.to_owned(), value.into())))
+        };
+        let seconds = prop::option::of(-1..3_i64);
+        let seconds =
+            seconds.prop_map(|seconds| Some(("tolerationSeconds".to_owned(), seconds?.into())));
+        let members = (
+            member("key", &["", "a", "b"]),
+            member("operator", &["", "Equal", "Exists", "Lt"]),
+            member("value", &["", "v", "w"]),
+            member("effect", &["", "NoExecute", "NoSchedule"]),
+            seconds,
+        );
+        members.prop_map(|(key, operator, value, effect, seconds)| {
+            let members = [key, operator, value, effect, seconds];
+            Value::Object(members.into_iter().flatten().collect())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// API-269.
+        #[test]
+        fn tolerations_that_others_cover_are_left_out(
+            all in prop::collection::vec(toleration(), 0..12),
+        ) {
+            let all: Vec<&Value> = all.iter().collect();
+            prop_assert_eq!(merged_tolerations(&all), merged_by_comparing(&all));
+        }
     }
 
     fn class() -> Object {

@@ -1,5 +1,6 @@
 //! ServiceAccount (API-263): pods run under an account of their namespace, and get its token.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -207,6 +208,7 @@ fn mount(pod: &mut Object, volume: &str) -> bool {
         for container in containers.filter_map(Value::as_object_mut) {
             let mounts = container.entry("volumeMounts").or_insert(Value::Null);
             let mut given = mounts.as_array().cloned().unwrap_or_default();
+            // linear: these are those of the one container.
             if given.iter().any(|mount| mount["mountPath"] == MOUNT_PATH) {
                 continue;
             }
@@ -262,28 +264,32 @@ fn enforces(account: &Object) -> bool {
     )
 }
 
+/// The names in a list of an account.
+fn names<'a>(account: &'a Object, list: &str) -> HashSet<&'a str> {
+    let named = account.items(&[list]).iter();
+    named.filter_map(|one| one["name"].as_str()).collect()
+}
+
 /// The first secret of a pod that its account does not name.
 fn unreferenced(account: &Object, pod: &Object) -> Option<String> {
     let name = account.name();
-    let is_named = |list: &str, secret: &str| {
-        let mut named = account.items(&[list]).iter();
-        named.any(|one| one["name"] == secret)
-    };
+    let named = names(account, "secrets");
     let mut volumes = pod.items(&VOLUMES).iter().filter_map(|volume| {
         let secret = volume.get("secret")?;
         Some(secret["secretName"].as_str().unwrap_or_default())
     });
-    if let Some(secret) = volumes.find(|secret| !is_named("secrets", secret)) {
+    if let Some(secret) = volumes.find(|secret| !named.contains(secret)) {
         return Some(format!(
             "volume with secret.secretName=\"{secret}\" is not allowed because service account \
              {name} does not reference that secret"
         ));
     }
     let of_containers = unnamed_variable(account, all_containers(pod));
+    let named = names(account, "imagePullSecrets");
     let secrets = pod.items(&PULL_SECRETS).iter().enumerate();
     let mut of_pulls = secrets.filter_map(|(index, secret)| {
         let secret = secret["name"].as_str().unwrap_or_default();
-        (!is_named("imagePullSecrets", secret)).then(|| {
+        (!named.contains(secret)).then(|| {
             format!(
                 "imagePullSecrets[{index}].name=\"{secret}\" is not allowed because service \
                  account {name} does not reference that imagePullSecret"
@@ -306,11 +312,10 @@ fn unnamed_variable<'v>(
     account: &Object,
     mut containers: impl Iterator<Item = (&'static str, &'v Value)>,
 ) -> Option<String> {
-    let named = account.items(&["secrets"]);
+    let named = names(account, "secrets");
     let unnamed = |reference: Option<&'v Value>| {
         let secret = reference?["name"].as_str().unwrap_or_default();
-        let is_named = named.iter().any(|one| one["name"] == secret);
-        (!is_named).then_some(secret)
+        (!named.contains(secret)).then_some(secret)
     };
     let text = |value: &'v Value| value["name"].as_str().unwrap_or_default();
     let (what, container, place, secret) = containers.find_map(|(what, container)| {

@@ -180,6 +180,7 @@ fn admission(
 ) -> Admission {
     let find = |group: &str, plural: &str| {
         let mut resources = resources.iter();
+        // linear: asked for a few resources, when they change.
         resources.find(|(row, _)| row.is(group, plural))
     };
     let namespaces = find("", "namespaces").map(|(row, storages)| {
@@ -212,6 +213,7 @@ fn allocators(
 ) -> Option<Arc<ServiceAllocators>> {
     let find = |group, plural| {
         let mut resources = resources.iter();
+        // linear: asked for three resources, when they change.
         let found = resources.find(|(row, _)| row.is(group, plural));
         found.map(|version| store(version.clone(), options, None))
     };

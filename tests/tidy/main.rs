@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod citations;
+mod lists;
 mod rules;
 mod sizing;
 mod source;

@@ -878,6 +878,22 @@ fn a_later_member_is_read_into_the_earlier_one() {
     assert_eq!(read["x"], json!({"b": 2}));
 }
 
+/// Each small part was merged with all that was given before.
+#[test]
+fn many_small_parts_of_a_large_map_are_soon_read() {
+    let members = |begin: usize, end: usize| {
+        let members = (begin..end).map(|number| format!(r#""k{number:06}":"v""#));
+        members.collect::<Vec<_>>()
+    };
+    let parts = members(20_000, 40_000).into_iter();
+    let parts: String = parts.map(|part| format!(r#","data":{{{part}}}"#)).collect();
+    let body = format!(r#"{{"data":{{{}}}{parts}}}"#, members(0, 20_000).join(","));
+    let begun = std::time::Instant::now();
+    let read = decoded(&body, &configmaps());
+    assert_eq!(read["data"].as_object().unwrap().len(), 40_000);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+}
+
 /// API-62: the zero time is none (D-50), and a year may have five digits.
 #[test]
 fn the_first_and_the_last_times_are_read() {

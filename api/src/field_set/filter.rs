@@ -39,6 +39,7 @@ fn included(set: &FieldSet, paths: &[&[Option<PathElement>]]) -> FieldSet {
         chosen.push(Node {
             element: node.element.clone(),
             is_member: node.is_member,
+            // linear: a filter has few paths.
             below: match rests.iter().any(|rest| rest.is_empty()) {
                 true => node.below.clone(),
                 false => included(&node.below, &rests),

@@ -118,14 +118,15 @@ impl FieldSet {
 
     /// A set of nodes in any order. Those of one element become one.
     pub(crate) fn of_nodes(mut nodes: Vec<Node>) -> FieldSet {
+        nodes.retain(|node| !node.is_empty());
         nodes.sort_by(|one, other| one.element.cmp(&other.element));
-        let mut set = FieldSet {
-            nodes: Vec::with_capacity(nodes.len()),
-        };
-        for node in nodes {
-            set.push(node);
+        let mut pairs = nodes.iter().zip(nodes.iter().skip(1));
+        let is_set = pairs.all(|(one, next)| one.element != next.element);
+        let set = FieldSet { nodes };
+        match is_set {
+            true => set,
+            false => FieldSet::union_of(&[&set]),
         }
-        set
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {

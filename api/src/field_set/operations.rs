@@ -1,5 +1,5 @@
-//! What is done with sets. Both trees are walked at once, so each operation takes as long as the
-//! smaller steps of both together.
+//! What is done with sets. Unions walk both trees at once. All else takes as long as the tree of
+//! the own set, and a little more where the other one is larger.
 
 use std::cmp::Ordering;
 
@@ -24,6 +24,27 @@ impl FieldSet {
         FieldSet { nodes }
     }
 
+    /// What is in any of these sets.
+    pub fn union_of(sets: &[&FieldSet]) -> FieldSet {
+        let mut nodes: Vec<&Node> = sets.iter().flat_map(|set| &set.nodes).collect();
+        nodes.sort_by(|one, other| one.element.cmp(&other.element));
+        let same = nodes.chunk_by(|one, other| one.element == other.element);
+        let nodes = same.filter_map(|same| {
+            if let [only] = same {
+                return Some((*only).clone());
+            }
+            let below: Vec<&FieldSet> = same.iter().map(|node| &node.below).collect();
+            Some(Node {
+                element: same.first()?.element.clone(),
+                is_member: same.iter().any(|node| node.is_member),
+                below: FieldSet::union_of(&below),
+            })
+        });
+        FieldSet {
+            nodes: nodes.collect(),
+        }
+    }
+
     /// Adds what is in the other set.
     pub fn add(&mut self, other: &FieldSet) {
         if self.is_empty() {
@@ -46,8 +67,8 @@ impl FieldSet {
     /// What is in both sets.
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         let mut nodes = Vec::new();
-        walk(self, other, |one, other| {
-            if let (Some(one), Some(other)) = (one, other) {
+        look_up(self, other, |one, other| {
+            if let Some(other) = other {
                 push(&mut nodes, one, one.is_member && other.is_member, |below| {
                     below.intersection(&other.below)
                 });
@@ -59,8 +80,8 @@ impl FieldSet {
     /// What is in this set and not in the other one. What is below a field of the other set stays.
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         let mut nodes = Vec::with_capacity(self.nodes.len());
-        walk(self, other, |one, other| match (one, other) {
-            (Some(one), Some(other)) => {
+        look_up(self, other, |one, other| match other {
+            Some(other) => {
                 push(
                     &mut nodes,
                     one,
@@ -68,8 +89,7 @@ impl FieldSet {
                     |below| below.difference(&other.below),
                 );
             }
-            (Some(only), None) => nodes.push(only.clone()),
-            (None, _) => {}
+            None => nodes.push(one.clone()),
         });
         FieldSet { nodes }
     }
@@ -77,14 +97,14 @@ impl FieldSet {
     /// What is in this set, and neither in the other one nor below a field of it.
     pub fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
         let mut nodes = Vec::with_capacity(self.nodes.len());
-        walk(self, other, |one, other| match (one, other) {
-            (Some(one), Some(other)) if !other.is_member => {
+        look_up(self, other, |one, other| match other {
+            Some(other) if !other.is_member => {
                 push(&mut nodes, one, one.is_member, |below| {
                     below.recursive_difference(&other.below)
                 });
             }
-            (Some(only), None) => nodes.push(only.clone()),
-            _ => {}
+            Some(_) => {}
+            None => nodes.push(one.clone()),
         });
         FieldSet { nodes }
     }
@@ -130,6 +150,29 @@ fn push(
             is_member,
             below,
         });
+    }
+}
+
+/// Visits the nodes of one set, each with that of the other set that has its element. The other set
+/// may be much larger, as what a write changes beside what one of thousands of managers owns, so it
+/// is searched.
+fn look_up<'s>(
+    one: &'s FieldSet,
+    other: &'s FieldSet,
+    mut visit: impl FnMut(&'s Node, Option<&'s Node>),
+) {
+    let mut rest = other.nodes.as_slice();
+    for node in &one.nodes {
+        let is_before = |other: &Node| other.element < node.element;
+        let mut end = 0;
+        while rest.get(end).is_some_and(is_before) {
+            end = 2 * end + 1;
+        }
+        let begin = rest.get(..end.min(rest.len())).unwrap_or_default();
+        let place = begin.partition_point(is_before);
+        rest = rest.get(place..).unwrap_or_default();
+        let found = rest.first().filter(|other| other.element == node.element);
+        visit(node, found);
     }
 }
 

@@ -131,6 +131,33 @@ fn of(paths: &[Vec<PathElement>]) -> FieldSet {
     FieldSet::of(paths.iter().map(Vec::as_slice))
 }
 
+/// What a few fields have in common with many is searched for.
+#[test]
+fn small_sets_are_looked_up_in_large_ones() {
+    let numbers = |numbers: &mut dyn Iterator<Item = i64>| {
+        let paths: Vec<_> = numbers
+            .map(|number| vec![PathElement::Index(number)])
+            .collect();
+        of(&paths)
+    };
+    let large = numbers(&mut (0..1000).map(|number| 2 * number));
+    for few in [
+        vec![],
+        vec![0],
+        vec![1998],
+        vec![-1, 0, 1, 2, 3, 700, 701, 1998, 1999],
+    ] {
+        let small = numbers(&mut few.iter().copied());
+        let is_common = |number: &&i64| **number % 2 == 0;
+        let common = numbers(&mut few.iter().filter(is_common).copied());
+        assert_eq!(small.intersection(&large), common);
+        assert_eq!(large.intersection(&small), common);
+        assert_eq!(small.recursive_difference(&large), small.difference(&large));
+        assert_eq!(small.difference(&large).len() + common.len(), few.len());
+        assert_eq!(large.difference(&small).len() + common.len(), 1000);
+    }
+}
+
 /// With and without a tree the same is read.
 #[test]
 fn both_ways_of_reading_agree() {
@@ -173,6 +200,8 @@ proptest! {
         let mut added = one.clone();
         added.add(&other);
         prop_assert_eq!(&added, &union);
+        let whole = FieldSet::union_of(&[&other, &FieldSet::default(), &one, &union]);
+        prop_assert_eq!(&whole, &union);
         prop_assert_eq!(union.len(), union.paths().len());
         prop_assert!(one.is_subset(&union) && other.is_subset(&union));
         prop_assert_eq!(one.is_subset(&other), one.difference(&other).is_empty());

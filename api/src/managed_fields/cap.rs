@@ -38,6 +38,8 @@ pub(super) fn cap_updaters(mut entries: Vec<Entry>) -> Result<Vec<Entry>, EntryE
         }
     }
     let mut updaters = updaters.into_iter();
+    // What the merged entries are given. Each is written once.
+    let mut given: HashMap<String, Vec<FieldSet>> = HashMap::new();
     while left > MAX_UPDATERS {
         let Some(mut entry) = updaters.next() else {
             break;
@@ -53,11 +55,19 @@ pub(super) fn cap_updaters(mut entries: Vec<Entry>) -> Result<Vec<Entry>, EntryE
             merged.insert(version.clone(), bucket);
         }
         if let Some(bucket) = merged.get_mut(&version) {
-            let fields = entry.fields()?.union(bucket.fields()?);
-            bucket.set_fields(fields);
+            let fields = entry.fields()?.clone();
+            bucket.fields()?;
+            given.entry(version).or_default().push(fields);
             // It is the more recent one.
             bucket.set_time(entry.time());
             left -= 1;
+        }
+    }
+    for (version, fields) in given {
+        if let Some(bucket) = merged.get_mut(&version) {
+            let sets: Vec<&FieldSet> = fields.iter().chain([bucket.fields()?]).collect();
+            let fields = FieldSet::union_of(&sets);
+            bucket.set_fields(fields);
         }
     }
     kept.extend(updaters);
@@ -116,5 +126,19 @@ mod tests {
             .filter(|entry| entry.identity().manager == OF_THE_OLDEST);
         let fields = oldest.next().unwrap().fields().unwrap().len();
         assert_eq!((fields, oldest.count(), capped.len()), (4, 0, 10));
+    }
+
+    #[test]
+    fn many_updaters_of_several_versions_are_merged_at_once() {
+        let of = |number: usize| {
+            let mut entry = entry(&format!("m{number}"), &format!("f{number}"), number % 60);
+            let fields = entry.fields().unwrap().clone();
+            entry.own(fields, ["v1", "v2"][number % 2]);
+            entry
+        };
+        let mut capped = cap_updaters((0..4_000).map(of).collect()).unwrap();
+        assert_eq!(capped.len(), 10);
+        let merged = capped.iter_mut().map(|entry| entry.fields().unwrap().len());
+        assert_eq!(merged.sum::<usize>(), 4_000);
     }
 }

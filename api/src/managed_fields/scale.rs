@@ -1,8 +1,9 @@
 //! Who owns the replicas of an object, as managedFields of its Scale (API-180).
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, OnceLock};
 
-use super::entry::{Entry, EntryError, kept_entries, unreadable, write_entries};
+use super::entry::{Entry, EntryError, Identity, kept_entries, unreadable, write_entries};
 use super::field_manager::FieldManager;
 use crate::field_set::{FieldPath, FieldSet, Filter, PathElement};
 use crate::object::Object;
@@ -89,9 +90,10 @@ impl<'m> FieldManager<'m> {
         scale: &Object,
     ) -> Result<Vec<Entry>, EntryError> {
         let owners = kept_entries(scale)?;
+        let known: HashSet<Identity> = owners.iter().map(Entry::identity).collect();
         let own_version = self.definition.api_version();
         let mut entries = Vec::new();
-        let mut are_there = Vec::new();
+        let mut are_there = HashSet::new();
         for mut entry in kept_entries(object)? {
             let Some(path) = self.replicas(entry.api_version()) else {
                 // An entry of a version that is not known is forgotten.
@@ -99,26 +101,38 @@ impl<'m> FieldManager<'m> {
             };
             if entry.fields()?.has(&path) {
                 let identity = entry.identity();
-                if owners.iter().any(|owner| owner.is(&identity)) {
-                    are_there.push(identity);
+                if known.contains(&identity) {
+                    are_there.insert(identity);
                 } else {
                     let others = entry.fields()?.difference(&FieldSet::of([&*path]));
                     entry.set_fields(others);
                 }
             }
-            entries.push(entry);
+            entries.push(Some(entry).filter(|entry| !entry.is_empty()));
         }
-        entries.retain(|entry| !entry.is_empty());
+        let mut places: HashMap<Identity, Vec<usize>> = HashMap::new();
+        for (place, entry) in entries.iter().enumerate() {
+            let identity = entry.as_ref().map(Entry::identity);
+            let same = identity.map(|identity| places.entry(identity).or_default());
+            same.into_iter().for_each(|same| same.push(place));
+        }
         let replicas = self.replicas(&own_version).unwrap_or_default();
         for owner in owners.iter().filter(|owner| !owner.is_empty()) {
             let identity = owner.identity();
             if !are_there.contains(&identity) {
+                for place in places.remove(&identity).into_iter().flatten() {
+                    entries.get_mut(place).and_then(Option::take);
+                }
                 let fields = FieldSet::of([&*replicas]);
-                entries.retain(|entry| !entry.is(&identity));
-                entries.push(Entry::new(&identity, &own_version, fields));
+                let entry = Entry::new(&identity, &own_version, fields);
+                places
+                    .entry(entry.identity())
+                    .or_default()
+                    .push(entries.len());
+                entries.push(Some(entry));
             }
         }
-        Ok(entries)
+        Ok(entries.into_iter().flatten().collect())
     }
 
     /// Where objects of a version have the number of replicas that are wanted.

@@ -273,13 +273,15 @@ impl Updater<'_> {
         pruned: Versioned<'o>,
         managers: &Managers,
     ) -> Result<Versioned<'o>, NoSuchVersion> {
-        let mut owned: BTreeMap<&SmolStr, FieldSet> = BTreeMap::new();
+        let mut owned: BTreeMap<&SmolStr, Vec<&FieldSet>> = BTreeMap::new();
         for manager in managers.values() {
-            let set = owned.entry(&manager.api_version).or_default();
-            set.add(&manager.set);
+            let sets = owned.entry(&manager.api_version).or_default();
+            sets.push(&manager.set);
         }
         let first = merged.api_version.clone();
-        let mut owned: Vec<(&SmolStr, FieldSet)> = owned.into_iter().collect();
+        let owned = owned.into_iter();
+        let owned = owned.map(|(version, sets)| (version, FieldSet::union_of(&sets)));
+        let mut owned: Vec<(&SmolStr, FieldSet)> = owned.collect();
         owned.sort_by_key(|(version, _)| **version != first);
         let mut merged = merged.clone();
         let mut pruned = pruned;

@@ -25,7 +25,7 @@ pub(super) struct Limits {
 impl Limits {
     /// Whether an operation may run on the document.
     pub(super) fn admit(&mut self, document: &Value, operation: &PatchOperation) -> bool {
-        self.count_list(document, operation.path());
+        self.steps = self.steps.saturating_add(moved_items(document, operation));
         let fits = match operation {
             PatchOperation::Add(add) => fits_below(&add.path, &add.value),
             PatchOperation::Replace(replace) => fits_below(&replace.path, &replace.value),
@@ -49,15 +49,25 @@ impl Limits {
         self.steps = self.steps.saturating_add(json_bytes(value));
         self.steps <= MAX_STEPS
     }
+}
 
-    /// Counts the items that move when a list changes at a path.
-    fn count_list(&mut self, document: &Value, path: &Pointer) {
-        let parent = path
-            .parent()
-            .and_then(|parent| document.pointer(parent.as_str()));
-        if let Some(Value::Array(items)) = parent {
-            self.steps = self.steps.saturating_add(items.len());
+/// How many items of a list an operation moves: those behind one that comes or goes.
+fn moved_items(document: &Value, operation: &PatchOperation) -> usize {
+    if matches!(
+        operation,
+        PatchOperation::Replace(_) | PatchOperation::Test(_)
+    ) {
+        return 0;
+    }
+    let Some((parent, last)) = operation.path().split_back() else {
+        return 0;
+    };
+    match document.pointer(parent.as_str()) {
+        Some(Value::Array(items)) => {
+            let place = last.decoded().parse().unwrap_or(items.len());
+            items.len().saturating_sub(place)
         }
+        _ => 0,
     }
 }
 

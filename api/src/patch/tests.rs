@@ -350,6 +350,27 @@ fn the_work_inside_lists_is_limited() {
     );
 }
 
+/// Each moved the whole list, as they were counted.
+#[test]
+fn what_moves_no_items_is_not_counted() {
+    let item = |number: usize, operation: &str, place: &str| {
+        format!(r#",{{"op":"{operation}","path":"/x/{place}","value":{number}}}"#)
+    };
+    let numbers: Vec<String> = (0..4_500).map(|number| number.to_string()).collect();
+    let start = format!(
+        r#"[{{"op":"add","path":"/x","value":[{}]}}"#,
+        numbers.join(",")
+    );
+    let operations = (0..4_500).map(|number| {
+        let place = number.to_string();
+        item(number, "test", &place) + &item(number + 1, "replace", &place)
+    });
+    let appended: String = (0..900).map(|number| item(number, "add", "-")).collect();
+    let last = item(899, "test", "5399");
+    let patch = start + &operations.collect::<String>() + &appended + &last + "]";
+    assert!(by_json(&patch).is_ok());
+}
+
 /// API-162.
 #[test]
 fn merge_patches_merge_and_delete() {

@@ -64,6 +64,7 @@ impl UpdateStrategy {
         stored: impl FnOnce(&mut ErrorList),
     ) -> ErrorList {
         let errors = ErrorList::of(&change);
+        // linear: a list of errors keeps a hundred.
         let is_covered = |ratchet: &Ratchet| errors.iter().any(|error| ratchet.covers(error));
         // Behind a hundred errors may be one that a ratchet covers, but never only such.
         if !self.ratchets.iter().any(is_covered) {

@@ -1,11 +1,12 @@
 //! The columns of pods (API-218).
 
+use api::keyed::Keyed;
 use api::object::Object;
 use api::resource::Column;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{NONE, computed, condition, is_true, list, member, number, text_or};
+use super::{NONE, computed, is_true, list, member, number, text_or};
 
 /// Pods.
 pub fn pods() -> Vec<Column> {
@@ -73,8 +74,9 @@ fn readiness_gates(pod: &Object) -> String {
         return NONE.to_owned();
     }
     let conditions = list(pod, &["status", "conditions"]);
+    let conditions = Keyed::by(conditions, |condition| member(condition, "type"));
     let passed = gates.iter().filter(|gate| {
-        let of_gate = condition(conditions, member(gate, "conditionType"));
+        let of_gate = conditions.first(member(gate, "conditionType"));
         of_gate.is_some_and(|condition| member(condition, "status") == "True")
     });
     format!("{}/{}", passed.count(), gates.len())
@@ -132,12 +134,11 @@ impl Summary {
         self.total += containers.iter().filter(|one| is_sidecar(one)).count();
         let (mut of_sidecars, mut last_of_sidecars) = (0, None);
         let statuses = list(pod, &["status", "initContainerStatuses"]);
+        let named = Keyed::by(containers, |container| member(container, "name"));
         for (index, status) in statuses.iter().enumerate() {
             self.add_restarts(status);
-            let named = containers
-                .iter()
-                .rfind(|one| member(one, "name") == member(status, "name"));
-            let is_sidecar = named.is_some_and(is_sidecar);
+            let container = named.last(member(status, "name"));
+            let is_sidecar = container.is_some_and(|container| is_sidecar(container));
             if is_sidecar {
                 of_sidecars += number(status, "restartCount");
                 last_of_sidecars = last_of_sidecars.max(last_end(status));

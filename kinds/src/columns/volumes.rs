@@ -117,6 +117,7 @@ fn access_modes(object: &Object, part: &str) -> String {
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
+    // linear: asked for four modes.
     let has = |mode: &str| modes.iter().any(|one| one == mode);
     let shown = known.into_iter().filter(|(mode, _)| has(mode));
     super::joined(shown.map(|(_, short)| short), ",")

@@ -1,5 +1,6 @@
 //! CertificateSigningRequests: who asks, and who may change which conditions (http.md 6.2).
 
+use api::keyed::Keyed;
 use api::object::{Object, put, remove, whole_seconds};
 use api::user_info::UserInfo;
 use jiff::Timestamp;
@@ -67,25 +68,26 @@ pub fn stamp_conditions(object: &mut Object, stored: &Object, now: Timestamp) {
         return;
     }
     let now = Value::from(whole_seconds(now));
+    let known = self::conditions(stored).iter();
+    let known = known.filter(|known| time(known, TRANSITION).is_some());
+    let known = Keyed::by(known, |known| state(known));
     for condition in &mut conditions {
         if time(condition, UPDATE).is_none() {
             set(condition, UPDATE, now.clone());
         }
         if time(condition, TRANSITION).is_none() {
-            let is_same = |of: &Value| {
-                ["type", "status"]
-                    .iter()
-                    .all(|m| of.get(m) == condition.get(m))
-            };
-            let known = self::conditions(stored)
-                .iter()
-                .filter(|known| is_same(known));
-            let changed = known.filter_map(|known| time(known, TRANSITION)).next();
+            let known = known.first(&state(condition));
+            let changed = known.and_then(|known| time(known, TRANSITION));
             let changed = changed.unwrap_or(&now).clone();
             set(condition, TRANSITION, changed);
         }
     }
     put(object, CONDITIONS, conditions.into());
+}
+
+/// What tells whether a condition is as it was.
+fn state(condition: &Value) -> [Option<&Value>; 2] {
+    ["type", "status"].map(|member| condition.get(member))
 }
 
 fn time<'c>(condition: &'c Value, name: &str) -> Option<&'c Value> {

@@ -1,5 +1,7 @@
 //! ResourceClaims: the status of a device is dropped when the device is taken from the claim.
 
+use std::collections::HashSet;
+
 use api::object::Object;
 use serde_json::Value;
 
@@ -25,7 +27,7 @@ pub fn prepare_status(object: &mut Object, stored: &Object) {
 }
 
 /// The devices of a claim, by what they are known by.
-fn allocated(claim: &Object) -> Vec<Value> {
+fn allocated(claim: &Object) -> HashSet<Value> {
     let results = claim.at(&["status", "allocation", "devices", "results"]);
     let results = results.and_then(Value::as_array).into_iter().flatten();
     results.map(identity_of_device).collect()

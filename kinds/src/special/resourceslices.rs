@@ -1,5 +1,6 @@
 //! ResourceSlices: since when the taints of devices are there.
 
+use api::keyed::Keyed;
 use api::object::{Object, whole_seconds};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -7,38 +8,36 @@ use serde_json::{Map, Value};
 /// Taints of a new slice are there since its creation, if they don't say otherwise.
 pub fn prepare(object: &mut Object) {
     let created = object.meta("creationTimestamp").to_owned();
-    for (_, taint) in taints(object) {
-        set_time(taint, &created);
-    }
+    for_taints(object, |_, taint| set_time(taint, &created));
 }
 
 /// Taints that were there before are there since then, if they don't say otherwise.
 pub fn prepare_update(object: &mut Object, stored: &Object) {
-    let mut before = stored.clone();
-    let before: Vec<(String, Map<String, Value>)> = taints(&mut before)
-        .map(|(device, taint)| (device, taint.clone()))
-        .collect();
-    for (device, taint) in taints(object) {
-        let is_same = |old: &Map<String, Value>| {
-            let names = ["key", "value", "effect"];
-            names.iter().all(|name| old.get(*name) == taint.get(*name))
-        };
-        let known = before
-            .iter()
-            .find(|(name, old)| *name == device && is_same(old));
-        let time = known.and_then(|(_, old)| old.get("timeAdded")?.as_str());
+    let devices = stored.items(&["spec", "devices"]).iter();
+    let before = devices.flat_map(|device| {
+        let taints = device.get("taints").and_then(Value::as_array);
+        let taints = taints.into_iter().flatten().filter_map(Value::as_object);
+        taints.map(|taint| (name(device), taint))
+    });
+    let before = Keyed::by(before, |(device, taint)| (*device, what(taint)));
+    for_taints(object, |device, taint| {
+        let known = before.first(&(device, what(taint)));
+        let time = known.and_then(|(_, known)| known.get("timeAdded")?.as_str());
         if let Some(time) = time {
             set_time(taint, time);
         }
-    }
+    });
 }
 
 /// Taints that were not there before are there from now on.
 pub fn stamp(object: &mut Object, _: &Object, now: Timestamp) {
     let now = whole_seconds(now);
-    for (_, taint) in taints(object) {
-        set_time(taint, &now);
-    }
+    for_taints(object, |_, taint| set_time(taint, &now));
+}
+
+/// What tells one taint of a device from another.
+fn what(taint: &Map<String, Value>) -> [Option<&Value>; 3] {
+    ["key", "value", "effect"].map(|member| taint.get(member))
 }
 
 fn set_time(taint: &mut Map<String, Value>, time: &str) {
@@ -48,20 +47,23 @@ fn set_time(taint: &mut Map<String, Value>, time: &str) {
     }
 }
 
-/// The taints of a slice's devices, with the names of the devices.
-fn taints(object: &mut Object) -> impl Iterator<Item = (String, &mut Map<String, Value>)> {
+fn name(device: &Value) -> &str {
+    let name = device.get("name").and_then(Value::as_str);
+    name.unwrap_or_default()
+}
+
+/// Visits the taints of a slice's devices, with the names of the devices.
+fn for_taints(object: &mut Object, mut visit: impl FnMut(&str, &mut Map<String, Value>)) {
     let spec = object.0.get_mut("spec");
     let devices = spec.and_then(|spec| spec.get_mut("devices")?.as_array_mut());
-    devices.into_iter().flatten().flat_map(|device| {
-        let name = device.get("name").and_then(Value::as_str);
-        let name = name.unwrap_or_default().to_owned();
+    for device in devices.into_iter().flatten() {
+        let name = name(device).to_owned();
         let taints = device.get_mut("taints").and_then(Value::as_array_mut);
-        let taints = taints
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_object_mut);
-        taints.map(move |taint| (name.clone(), taint))
-    })
+        let taints = taints.into_iter().flatten();
+        for taint in taints.filter_map(Value::as_object_mut) {
+            visit(&name, taint);
+        }
+    }
 }
 
 #[cfg(test)]

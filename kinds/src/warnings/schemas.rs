@@ -1,5 +1,7 @@
 //! Formats in the schemas of CustomResourceDefinitions that nothing knows.
 
+use std::collections::HashSet;
+
 use api::object::Object;
 use serde_json::{Map, Value};
 
@@ -49,7 +51,7 @@ const MAPS: [&str; 4] = [
 /// have.
 pub fn of_customresourcedefinition(object: &Object, stored: Option<&Object>) -> Vec<String> {
     let mut formats = formats_of(object);
-    let old = stored.map(formats_of).unwrap_or_default();
+    let old: HashSet<&str> = stored.map(formats_of).into_iter().flatten().collect();
     formats.retain(|format| !old.contains(format));
     let text = |format: &&str| format!("unrecognized format {}", quoted(format));
     formats.iter().map(text).collect()

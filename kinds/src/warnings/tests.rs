@@ -187,6 +187,30 @@ fn many_ports_and_paths_are_soon_looked_at() {
     assert!(given.len() > 10 && given.len() < 1000, "{}", given.len());
 }
 
+/// Each folder of a path was compared with all other paths.
+#[test]
+fn paths_with_many_folders_are_soon_looked_at() {
+    let deep = |end: &str| json!({"path": "a/".repeat(300_000) + end});
+    let items = [
+        deep("b"),
+        deep("c"),
+        json!({"path": "a"}),
+        json!({"path": "a"}),
+    ];
+    let body = json!({"metadata": {"name": "a"}, "spec": {
+        "containers": [{"name": "a"}],
+        "volumes": [{"name": "v", "configMap": {"name": "m", "items": items}}],
+    }});
+    let object = Object::of(body.as_object().unwrap().clone());
+    let started = std::time::Instant::now();
+    let given = pods::of_pod(&object, None);
+    assert!(started.elapsed().as_secs() < 60);
+    // Both long ones are cut to the same beginning.
+    assert_eq!(given.len(), 2);
+    let same = "volume \"v\" (ConfigMap \"m\"): overlapping paths: \"a\" with \"a\"";
+    assert_eq!(given[1], same);
+}
+
 /// A schedule with a time zone may stay in a stored CronJob.
 #[test]
 fn time_zones_in_stored_schedules_are_named() {

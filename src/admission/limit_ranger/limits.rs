@@ -1,10 +1,13 @@
 //! What a LimitRange fills in and what it refuses. Pure.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::admission::pod_resources::{
     Quantities, Side, containers, of_container, of_pod, quantities,
 };
+use crate::api::keyed::distinct;
 use crate::api::object::{Object, put};
 use crate::api::quantity::Quantity;
 
@@ -13,6 +16,9 @@ const LISTS: [(&str, &str); 2] = [
     ("containers", "container"),
     ("initContainers", "init container"),
 ];
+
+/// A pod that is told more has too long annotations and is refused. Nothing more is filled in then.
+const MAX_TOLD_BYTES: usize = 256 * 1024;
 
 /// The limits of a range for this type of things.
 fn limits_for<'r>(range: &'r Object, kind: &'r str) -> impl Iterator<Item = &'r Value> {
@@ -29,7 +35,7 @@ pub(super) fn fill_in(pod: &mut Object, range: &Object) {
         requests.extend(of("defaultRequest").unwrap_or_default());
         limits.extend(of("default").unwrap_or_default());
     }
-    let mut told = Vec::new();
+    let (mut told, mut told_bytes) = (Vec::new(), 0);
     let spec = pod.0.get_mut("spec").and_then(Value::as_object_mut);
     let Some(spec) = spec else {
         return;
@@ -37,12 +43,17 @@ pub(super) fn fill_in(pod: &mut Object, range: &Object) {
     for (list, what) in LISTS {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
+            if told_bytes > MAX_TOLD_BYTES {
+                break;
+            }
             let limited = fill_in_side(container, Side::Limits, &limits);
             let requested = fill_in_side(container, Side::Requests, &requests);
             let name = container["name"].as_str().unwrap_or_default();
             for (names, side) in [(requested, "request"), (limited, "limit")] {
                 if !names.is_empty() {
-                    told.push(format!("{} {side} for {what} {name}", names.join(", ")));
+                    let text = format!("{} {side} for {what} {name}", names.join(", "));
+                    told_bytes += text.len();
+                    told.push(text);
                 }
             }
         }
@@ -88,15 +99,19 @@ pub(super) fn pod_faults(pod: &Object, range: &Object) -> Vec<String> {
         match limit["type"].as_str().unwrap_or_default() {
             "Container" => {
                 let all = LISTS.iter().flat_map(|(list, _)| containers(pod, list));
+                let mut bounds = Bound::all_of(limit);
                 for container in all {
                     let of = |side| of_container(container, side);
                     let own = (of(Side::Requests), of(Side::Limits));
-                    faults.extend(limit_faults(limit, "Container", &own));
+                    let found = bounds.iter_mut();
+                    faults.extend(found.flat_map(|bound| bound.faults("Container", &own)));
                 }
             }
             "Pod" => {
                 let own = (of_pod(pod, Side::Requests), of_pod(pod, Side::Limits));
-                faults.extend(limit_faults(limit, "Pod", &own));
+                let mut bounds = Bound::all_of(limit);
+                let found = bounds.iter_mut();
+                faults.extend(found.flat_map(|bound| bound.faults("Pod", &own)));
             }
             _ => {}
         }
@@ -129,16 +144,11 @@ pub(super) fn claim_faults(claim: &Object, range: &Object) -> Vec<String> {
 }
 
 /// Several faults as one text.
-pub(super) fn together(faults: Vec<String>) -> Option<String> {
-    let mut unique: Vec<String> = Vec::new();
-    for fault in faults {
-        if !unique.contains(&fault) {
-            unique.push(fault);
-        }
-    }
+pub(super) fn together(faults: &[String]) -> Option<String> {
+    let unique: Vec<&str> = distinct(faults.iter().map(String::as_str)).collect();
     match unique.as_slice() {
         [] => None,
-        [one] => Some(one.clone()),
+        [one] => Some((*one).to_owned()),
         all => Some(format!("[{}]", all.join(", "))),
     }
 }
@@ -146,19 +156,46 @@ pub(super) fn together(faults: Vec<String>) -> Option<String> {
 /// Requests and limits.
 type Amounts = (Quantities, Quantities);
 
-fn limit_faults(limit: &Value, kind: &str, own: &Amounts) -> Vec<String> {
-    let of = |member: &str| quantities(limit.get(member));
-    let mut faults = Vec::new();
-    for (name, enforced) in of("min") {
-        faults.extend(minimum_fault(kind, &name, enforced, own));
+/// Amounts that a limit enforces, and why some amounts are refused by it.
+struct Bound {
+    enforced: Quantities,
+    /// The resources of which no text says yet that a container does not mention them. All other
+    /// containers that don't mention them get the same text.
+    untold: BTreeSet<String>,
+    fault: fn(&str, &str, Quantity, &Amounts) -> Option<String>,
+}
+
+impl Bound {
+    fn all_of(limit: &Value) -> [Bound; 3] {
+        let of = |member: &str, fault| {
+            let enforced = quantities(limit.get(member));
+            Bound {
+                untold: enforced.keys().cloned().collect(),
+                enforced,
+                fault,
+            }
+        };
+        [
+            of("min", minimum_fault),
+            of("max", maximum_fault),
+            of("maxLimitRequestRatio", ratio_fault),
+        ]
     }
-    for (name, enforced) in of("max") {
-        faults.extend(maximum_fault(kind, &name, enforced, own));
+
+    /// Why these amounts are refused, but for what was told before.
+    fn faults(&mut self, kind: &str, own: &Amounts) -> Vec<String> {
+        let (requests, limits) = own;
+        let mentioned = requests.keys().chain(limits.keys());
+        let names: BTreeSet<&String> = mentioned.chain(&self.untold).collect();
+        let faults = names.into_iter().filter_map(|name| {
+            let enforced = *self.enforced.get(name)?;
+            (self.fault)(kind, name, enforced, own)
+        });
+        let faults = faults.collect();
+        let is_mentioned = |name: &String| requests.contains_key(name) || limits.contains_key(name);
+        self.untold.retain(is_mentioned);
+        faults
     }
-    for (name, enforced) in of("maxLimitRequestRatio") {
-        faults.extend(ratio_fault(kind, &name, enforced, own));
-    }
-    faults
 }
 
 fn minimum_fault(
@@ -224,6 +261,9 @@ fn ratio(limit: Quantity, request: Quantity) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -263,7 +303,7 @@ mod tests {
     fn what_is_too_little_too_much_or_out_of_proportion_is_refused() {
         let refused = |limit: Value, resources: Value| {
             let faults = pod_faults(&pod(resources), &range(json!([limit])));
-            together(faults).unwrap_or_default()
+            together(&faults).unwrap_or_default()
         };
         let bounds = json!({"type": "Container", "min": {"cpu": "100m"}, "max": {"cpu": "1"}});
         assert_eq!(
@@ -289,13 +329,64 @@ mod tests {
         );
     }
 
+    proptest! {
+        /// API-264. Each container is told of what no earlier one was told of.
+        #[test]
+        fn faults_are_those_of_each_container(
+            containers in prop::collection::vec((amounts(), amounts()), 0..6),
+            limit in (amounts(), amounts(), amounts()),
+        ) {
+            let limit = json!({"type": "Container", "min": limit.0, "max": limit.1,
+                "maxLimitRequestRatio": limit.2});
+            let all: Vec<Value> = containers
+                .iter()
+                .map(|own| json!({"resources": {"requests": own.0, "limits": own.1}}))
+                .collect();
+            let pod = object(json!({"spec": {"containers": all}}));
+            let found = pod_faults(&pod, &range(json!([limit])));
+            let of_each = all.iter().flat_map(|container| {
+                let of = |side| of_container(container, side);
+                let own = (of(Side::Requests), of(Side::Limits));
+                Bound::all_of(&limit).map(|mut bound| bound.faults("Container", &own)).concat()
+            });
+            let expected: Vec<String> = of_each.collect();
+            prop_assert_eq!(together(&found), together(&expected));
+        }
+    }
+
+    fn amounts() -> impl Strategy<Value = BTreeMap<String, String>> {
+        prop::collection::btree_map("r[0-3]", "[0-3]", 0..4)
+    }
+
+    /// What thousands of containers get of thousands of resources would fill the memory.
+    #[test]
+    fn what_a_pod_can_be_told_limits_what_is_filled_in() {
+        let defaults: BTreeMap<String, &str> = (0..300)
+            .map(|number| (format!("example.com/{number}"), "1"))
+            .collect();
+        let range = range(json!([{"type": "Container", "default": defaults}]));
+        let containers = vec![json!({"name": "c"}); 1000];
+        let mut pod = object(json!({"spec": {"containers": containers}}));
+        fill_in(&mut pod, &range);
+        assert!(pod.text(&ANNOTATION).len() > MAX_TOLD_BYTES);
+        let containers = containers_of(&pod);
+        let filled = containers
+            .iter()
+            .filter(|one| one.get("resources").is_some());
+        assert!((10..100).contains(&filled.count()));
+    }
+
+    fn containers_of(pod: &Object) -> &[Value] {
+        pod.items(&["spec", "containers"])
+    }
+
     /// API-264.
     #[test]
     fn claims_are_kept_within_bounds() {
         let range = range(json!([{"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}]));
         let claim = object(json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}}));
         assert_eq!(
-            together(claim_faults(&claim, &range)).as_deref(),
+            together(&claim_faults(&claim, &range)).as_deref(),
             Some("maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi")
         );
     }

@@ -83,7 +83,7 @@ impl ValidatingPlugin for LimitRanger {
                     true => limits::pod_faults(object, &range),
                     false => limits::claim_faults(object, &range),
                 };
-                if let Some(why) = limits::together(faults) {
+                if let Some(why) = limits::together(&faults) {
                     return Err(attributes.forbidden(Some(object), &why));
                 }
             }

@@ -32,6 +32,7 @@ pub(super) fn restricted_capabilities(pod: PodParts<'_>) -> Option<Violation> {
     }
     let drops_all = |one: &Value| {
         let dropped = one["securityContext"]["capabilities"]["drop"].as_array();
+        // linear: these are those of the one container.
         dropped.is_some_and(|dropped| dropped.iter().any(|one| one == "ALL"))
     };
     let is_bad = |capability: &&str| *capability != "NET_BIND_SERVICE";

@@ -1,6 +1,6 @@
 //! What quotas count of objects of each resource. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ use crate::admission::pod_resources::{
     Quantities, Side, containers, of_container, of_pod_level, of_running_pod,
 };
 use crate::admission::{Attributes, Operation};
+use crate::api::keyed::distinct;
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
 use crate::api::resource::ResourceDefinition;
@@ -78,6 +79,8 @@ pub(super) struct Devices {
 pub(super) struct Evaluator {
     kind: Kind,
     devices: Devices,
+    /// The names by which containers ask for devices.
+    extended: HashSet<String>,
     /// `count/deployments.apps`
     count: String,
     /// The older name of the count.
@@ -100,6 +103,7 @@ impl Evaluator {
         Evaluator {
             kind,
             devices: Devices::default(),
+            extended: HashSet::new(),
             count: format!("count/{}", definition.qualified()),
             old_count: has_old_name.then(|| plural.to_owned()),
         }
@@ -112,7 +116,11 @@ impl Evaluator {
 
     /// The same rules, with what is known of devices.
     pub(super) fn with_devices(self, devices: Devices) -> Evaluator {
-        Evaluator { devices, ..self }
+        Evaluator {
+            extended: devices.extended.values().cloned().collect(),
+            devices,
+            ..self
+        }
     }
 
     /// Whether a write of this object may change a usage.
@@ -155,7 +163,7 @@ impl Evaluator {
                 name.ends_with(DEVICES)
                     || extended(name).is_some_and(|name| match name.strip_prefix(DEVICE_CLASS) {
                         Some(class) => self.devices.extended.contains_key(class),
-                        None => self.devices.extended.values().any(|known| known == name),
+                        None => self.extended.contains(name),
                     })
             }
             Kind::Other | Kind::Ignored => false,
@@ -213,15 +221,17 @@ impl Evaluator {
     /// Whether a quota is for such an object, by its scopes.
     pub(super) fn is_in_scope(&self, quota: &Object, object: &Object) -> bool {
         let scopes = quota.items(&["spec", "scopes"]).iter();
-        let mut scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
+        let scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
         let path = ["spec", "scopeSelector", "matchExpressions"];
         let selectors = quota.items(&path).iter();
-        let mut selectors = selectors.map(|selector| {
+        let selectors = selectors.map(|selector| {
             let scope = selector["scopeName"].as_str().unwrap_or_default();
-            (scope, Some(selector))
+            let names_classes = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
+            (scope, Some(selector).filter(|_| names_classes))
         });
+        // The others look at all of an object, so each is evaluated once.
+        let mut scopes = distinct(scopes.chain(selectors));
         scopes.all(|(scope, selector)| self.matches(object, scope, selector))
-            && selectors.all(|(scope, selector)| self.matches(object, scope, selector))
     }
 
     fn matches(&self, object: &Object, scope: &str, selector: Option<&Value>) -> bool {
@@ -441,10 +451,8 @@ fn has_cross_namespace_affinity(pod: &Object) -> bool {
         terms.is_some_and(|terms| {
             let required = list(terms, "requiredDuringSchedulingIgnoredDuringExecution");
             let preferred = list(terms, "preferredDuringSchedulingIgnoredDuringExecution");
-            required.iter().any(names_others)
-                || preferred
-                    .iter()
-                    .any(|term| names_others(&term["podAffinityTerm"]))
+            let preferred = preferred.iter().map(|term| &term["podAffinityTerm"]);
+            required.iter().chain(preferred).any(names_others)
         })
     })
 }

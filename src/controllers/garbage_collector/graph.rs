@@ -76,7 +76,7 @@ struct Node {
     listed: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Edge {
     claim: u32,
     blocks: bool,
@@ -220,12 +220,15 @@ impl Graph {
                 _ => {}
             }
         }
-        let kept = |edge: &Edge| owners.iter().any(|owner| owner.claim == edge.claim);
-        let is_blocked = |edge: &Edge| owners.contains(edge);
-        for edge in before.iter().filter(|edge| !is_blocked(edge)) {
+        if is_same {
+            return;
+        }
+        let edges: HashSet<Edge> = owners.iter().copied().collect();
+        for edge in before.iter().filter(|edge| !edges.contains(edge)) {
             self.unblocked(edge.claim, work);
         }
-        for edge in before.iter().filter(|edge| !kept(edge)) {
+        let kept: HashSet<u32> = owners.iter().map(|owner| owner.claim).collect();
+        for edge in before.iter().filter(|edge| !kept.contains(&edge.claim)) {
             self.leave(edge.claim, id);
         }
     }

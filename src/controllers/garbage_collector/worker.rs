@@ -1,5 +1,6 @@
 //! Carries out one piece of work: reads what must be fresh, has it decided, and writes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -237,6 +238,7 @@ async fn judge_by_owners(
     match decide(&owners, dependents, own_policy(&found)) {
         Verdict::Keep => {}
         Verdict::Unreference(dangling) => {
+            let dangling: HashSet<Uid> = dangling.into_iter().collect();
             let is_kept = |reference: &OwnerReference| !dangling.contains(&Uid::of(&reference.uid));
             unreference(collection, uid, place, Some(version), is_kept).await?;
         }

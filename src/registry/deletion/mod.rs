@@ -293,6 +293,7 @@ fn finalizers_after(
         Some(false) => Some(Propagation::Background),
         None => options.propagation_policy,
     };
+    // linear: asked for two names.
     let has = |finalizer: &str| present.iter().any(|f| f == finalizer);
     let implied = || match (has(ORPHAN), has(FOREGROUND), default) {
         (true, _, _) => Propagation::Orphan,

@@ -353,6 +353,7 @@ impl dyn RestStorage + '_ {
     /// The verbs in discovery, sorted. A connection is listed with the verbs of its methods.
     pub fn verbs(&self) -> Vec<Verb> {
         let methods = self.connecter().map_or(&[][..], Connecter::methods);
+        // linear: there are few methods.
         let named = |verb| methods.iter().any(|method| of_method(method) == Some(verb));
         let served = |verb: &Verb| self.serves(*verb) || named(*verb);
         Verb::ALL.into_iter().filter(served).collect()
@@ -384,6 +385,7 @@ pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>>
 /// The paths that do not belong to a stored resource, for a daemon with these stores.
 pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage>> {
     let find = |group, plural| {
+        // linear: asked for a few resources, at the start.
         let found = stores
             .iter()
             .find(|store| store.definition().is(group, plural));

@@ -1,5 +1,6 @@
 //! Addresses of Services. Each one that is taken is an IPAddress, whose name is the address.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ impl AddressAllocator {
     async fn ranges(&self, family: Family) -> Result<Vec<Range>, Box<Status>> {
         let of_family = |range: &Range| Family::of(range.address) == family;
         let mut ranges: Vec<Range> = self.configured.iter().copied().filter(of_family).collect();
+        let key = |range: &Range| (range.address, range.bits);
+        let mut seen: HashSet<_> = ranges.iter().map(key).collect();
         let everything = Arc::new(Selection::default());
         let options = cached_list();
         let listed = self.cidrs.list(None, &options, everything).await?;
@@ -91,11 +94,7 @@ impl AddressAllocator {
             let texts = object.items(&["spec", "cidrs"]).iter();
             let texts = texts.filter_map(Value::as_str);
             let found = texts.filter_map(Range::parse).filter(of_family);
-            for range in found {
-                if !ranges.contains(&range) {
-                    ranges.push(range);
-                }
-            }
+            ranges.extend(found.filter(|range| seen.insert(key(range))));
         }
         Ok(ranges)
     }

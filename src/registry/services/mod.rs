@@ -13,6 +13,7 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -261,7 +262,7 @@ impl Taken {
         ports: Vec<u16>,
     ) -> Taken {
         let has = addresses(object);
-        let has_ports = all_node_ports(object);
+        let has_ports: BTreeSet<u16> = all_node_ports(object);
         let before = stored.map(addresses).unwrap_or_default().into_iter();
         let ports_before = stored.map(all_node_ports).unwrap_or_default().into_iter();
         let mut named = Object::default();
@@ -274,6 +275,7 @@ impl Taken {
             object: named,
             taken: (taken, ports),
             given_up: (
+                // linear: a Service has two addresses at most.
                 before.filter(|address| !has.contains(address)).collect(),
                 ports_before
                     .filter(|port| !has_ports.contains(port))

@@ -62,6 +62,7 @@ fn expected_start(also: &[&str]) -> String {
     let never = ["]", "}", ")", ",", "?"];
     let marks = all
         .into_iter()
+        // linear: both are written here.
         .filter(|mark| !never.contains(mark) || also.contains(mark));
     let marks: Vec<String> = marks.map(|mark| format!("'{mark}'")).collect();
     format!(

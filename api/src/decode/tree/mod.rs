@@ -300,6 +300,7 @@ impl Node<'_> {
                 }
                 continue;
             };
+            // linear: one of the few fields of the struct, which are found where they are first.
             if members.contains_key(&name) || seen.contains(&&*field.name) {
                 self.reading.note(FieldFault::Duplicate, place);
             }
@@ -326,9 +327,7 @@ impl Node<'_> {
                 seen.push(&field.name);
             }
         }
-        // What is given later wins.
-        earlier.append(&mut members);
-        Ok(Value::Object(earlier))
+        Ok(Value::Object(later_wins(earlier, members)))
     }
 
     /// Reads managedFields. They are null where their text is kept.
@@ -355,7 +354,7 @@ impl Node<'_> {
         self.reading.weigh(None)?;
         let above = self.place;
         let other = self.below_any();
-        let mut earlier = self.earlier_members();
+        let earlier = self.earlier_members();
         let mut members = Map::new();
         let mut others = Others::default();
         while let Some((key, line)) = self.reading.next_name(&mut access)? {
@@ -379,10 +378,18 @@ impl Node<'_> {
             }
             members.insert(key.name, value);
         }
-        // What is given later wins.
-        earlier.append(&mut members);
-        Ok(Value::Object(earlier))
+        Ok(Value::Object(later_wins(earlier, members)))
     }
+}
+
+/// The members of an object that is given in several parts. A part may be small beside the earlier
+/// ones, which stay as they are then.
+fn later_wins(mut earlier: Map<String, Value>, later: Map<String, Value>) -> Map<String, Value> {
+    if earlier.is_empty() {
+        return later;
+    }
+    earlier.extend(later);
+    earlier
 }
 
 impl<'de> DeserializeSeed<'de> for Node<'_> {

@@ -1,5 +1,7 @@
 //! Profiles of AppArmor: once annotations, now fields.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use api::field::Field;
@@ -18,7 +20,7 @@ pub(super) fn apply(object: &mut Object) {
     let annotations = object
         .at(&["metadata", "annotations"])
         .and_then(Value::as_object);
-    let profiles: Vec<(String, Value)> = annotations
+    let profiles: HashMap<String, Value> = annotations
         .into_iter()
         .flatten()
         .filter_map(|(key, value)| {
@@ -38,9 +40,8 @@ pub(super) fn apply(object: &mut Object) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in items(spec, list) {
             let name = container.get("name").and_then(Value::as_str);
-            let found = profiles.iter().find(|(of, _)| Some(of.as_str()) == name);
-            let Some((_, profile)) = found.filter(|(_, profile)| Some(profile) != of_pod.as_ref())
-            else {
+            let found = name.and_then(|name| profiles.get(name));
+            let Some(profile) = found.filter(|profile| Some(*profile) != of_pod.as_ref()) else {
                 continue;
             };
             let context = container.get("securityContext");

@@ -166,6 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn what_labels_add_to_selectors_is_limited() {
+        let term = json!({"labelSelector": {}, "matchLabelKeys": ["a"]});
+        let pod = prepared(json!({
+            "metadata": {"labels": {"a": "1".repeat(1_000_000)}},
+            "spec": {"topologySpreadConstraints": vec![term; 1_000]},
+        }));
+        let spread = pod.items(&["spec", "topologySpreadConstraints"]).iter();
+        let with_value = spread.filter(|term| term["labelSelector"] != json!({}));
+        assert_eq!(with_value.count(), 3);
+    }
+
+    #[test]
     fn profiles_in_annotations_become_fields() {
         let annotation =
             |name: &str| format!("container.apparmor.security.beta.kubernetes.io/{name}");

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use api::keyed::Keyed;
 use api::object::{Object, put, remove};
 
 /// What a writer of the status leaves out stays: the quality of service, and the generations that
@@ -15,14 +16,13 @@ pub fn prepare_status(object: &mut Object, stored: &Object) {
         }
     }
     drop_of_features(object, stored);
-    let mut known: Vec<&Value> = conditions(stored).iter().collect();
+    let mut known = Keyed::by(conditions(stored), |known| {
+        known.get("type").unwrap_or(&Value::Null)
+    });
     let mut own = conditions(object).to_vec();
     for condition in own.iter_mut().filter_map(Value::as_object_mut) {
         // Several conditions may have the same type. Each is that in the same place among them.
-        let same = known
-            .iter()
-            .position(|known| known.get("type") == condition.get("type"));
-        let known = same.map(|place| known.remove(place));
+        let known = known.take(condition.get("type").unwrap_or(&Value::Null));
         let generation = known.and_then(|known| known.get("observedGeneration"));
         if let (true, Some(generation)) =
             (is_unset(condition.get("observedGeneration")), generation)
@@ -95,6 +95,9 @@ fn conditions(object: &Object) -> &[Value] {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -140,5 +143,70 @@ mod tests {
             "conditions": [of("A", 1), {"type": "C"}, of("A", 2), {"type": "A"}, of("B", 3)],
         });
         assert_eq!(pod.at(&["status"]), Some(&expected));
+    }
+
+    /// The generations of conditions after a write, found by searching all stored ones for each.
+    fn generations_by_searching(own: &[Value], stored: &[Value]) -> Vec<Value> {
+        let mut known: Vec<&Value> = stored.iter().collect();
+        let kept = own.iter().map(|own| {
+            let place = known.iter().position(|known| known["type"] == own["type"]);
+            let known = place.map(|place| known.remove(place));
+            match own.get("observedGeneration") {
+                Some(given) => given.clone(),
+                None => known
+                    .map(|known| known["observedGeneration"].clone())
+                    .unwrap_or_default(),
+            }
+        });
+        kept.collect()
+    }
+
+    fn generations(own: &[Value], stored: &[Value]) -> Vec<Value> {
+        let of = |conditions: &[Value]| object(&json!({"status": {"conditions": conditions}}));
+        let mut pod = of(own);
+        prepare_status(&mut pod, &of(stored));
+        let conditions = conditions(&pod).iter();
+        conditions
+            .map(|one| one["observedGeneration"].clone())
+            .collect()
+    }
+
+    fn some_conditions() -> impl Strategy<Value = Vec<Value>> {
+        let condition = (0..4, prop::option::of(1..9_i64)).prop_map(|(kind, generation)| {
+            let mut condition = json!({"type": format!("t{kind}")});
+            if let Some(generation) = generation {
+                condition["observedGeneration"] = generation.into();
+            }
+            condition
+        });
+        prop::collection::vec(condition, 0..9)
+    }
+
+    proptest! {
+        #[test]
+        fn conditions_are_found_as_by_a_search(
+            own in some_conditions(),
+            stored in some_conditions(),
+        ) {
+            let expected = generations_by_searching(&own, &stored);
+            prop_assert_eq!(generations(&own, &stored), expected);
+        }
+    }
+
+    /// Each was compared with all others once, which took half a minute.
+    #[test]
+    fn many_conditions_turned_round_take_a_bounded_time() {
+        let condition = |number: u32| json!({"type": format!("t{number}")});
+        let stored: Vec<Value> = (0..36_000)
+            .map(|number| json!({"type": format!("t{number}"), "observedGeneration": number + 1}))
+            .collect();
+        let own: Vec<Value> = (0..36_000).rev().map(condition).collect();
+        let begun = Instant::now();
+        let expected: Vec<Value> = (0..36_000)
+            .rev()
+            .map(|number| (number + 1).into())
+            .collect();
+        assert_eq!(generations(&own, &stored), expected);
+        assert!(begun.elapsed() < Duration::from_secs(10));
     }
 }

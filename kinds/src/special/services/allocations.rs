@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use api::field::Field;
+use api::keyed::Keyed;
 use api::object::{Object, remove};
 use serde_json::{Value, json};
 
@@ -140,6 +141,7 @@ pub fn complete_families(
 }
 
 fn family_faults(object: &Object, cluster: &[Family], errors: &mut ErrorList) {
+    // linear: there are two families.
     let has = |family: Option<Family>| family.is_none_or(|family| cluster.contains(&family));
     let spec = Field::of(object, "spec");
     let members = spec.value().and_then(Value::as_object);
@@ -300,14 +302,14 @@ pub fn port_demands(object: &Object, stored: Option<&Object>) -> Vec<PortDemand>
     let ports = spec.get("ports").and_then(Value::as_array);
     let ports = ports.map(Vec::as_slice).unwrap_or_default();
     let of = |port: &Value| -> Option<u16> { super::node_port(port)?.try_into().ok() };
+    let asked_for = ports.iter().filter(|port| of(port).is_some());
+    let asked_for = Keyed::by(asked_for, |port| port.get("port"));
     // Which port of the nodes the ports of a number share.
     let mut shared: BTreeMap<Option<i64>, Option<u16>> = BTreeMap::new();
     for (index, port) in ports.iter().enumerate().filter(|_| has_node_ports(spec)) {
         let number = port.get("port").and_then(Value::as_i64);
-        let same = ports
-            .iter()
-            .filter(|other| other.get("port") == port.get("port"));
-        let asked = of(port).or_else(|| same.filter_map(of).next());
+        let same = asked_for.first(&port.get("port"));
+        let asked = of(port).or_else(|| of(same?));
         let port_use = PortUse::Port(index);
         match (shared.get(&number), of(port)) {
             // It shares the one of an earlier port, whatever that will be.
@@ -353,7 +355,8 @@ pub fn set_ports(object: &mut Object, demands: &[PortDemand], found: &[u16]) {
                 spec.insert("healthCheckNodePort".to_owned(), (*port).into());
             }
             PortUse::Port(index) => {
-                if let Some(of) = items(spec, "ports").nth(index) {
+                let ports = spec.get_mut("ports");
+                if let Some(of) = ports.and_then(|ports| ports.get_mut(index)?.as_object_mut()) {
                     of.insert("nodePort".to_owned(), (*port).into());
                 }
             }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use api::keyed::Keyed;
 use api::object::Object;
 use serde_json::{Value, json};
 
@@ -191,6 +192,7 @@ fn keep(spec: &mut Members, before: &Members, names: &[&str]) {
 fn keep_node_ports(spec: &mut Members, before: &Members) {
     let mut used = node_ports(spec);
     let before = before.get("ports").and_then(Value::as_array);
+    let before = Keyed::by(before.into_iter().flatten(), |port| port.get("name"));
     for port in items(spec, "ports") {
         if port
             .get("nodePort")
@@ -198,10 +200,8 @@ fn keep_node_ports(spec: &mut Members, before: &Members) {
         {
             continue;
         }
-        let mut before = before.into_iter().flatten();
-        let name = port.get("name").cloned();
-        let same = before.rfind(|other| other.get("name") == name.as_ref());
-        let number = same.and_then(node_port);
+        let same = before.last(&port.get("name"));
+        let number = same.and_then(|same| node_port(same));
         if let Some(number) = number.filter(|number| used.insert(*number)) {
             port.insert("nodePort".to_owned(), number.into());
         }

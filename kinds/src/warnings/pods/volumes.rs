@@ -1,6 +1,6 @@
 //! Volumes: types that nothing supports any more, and files that hide each other.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use api::field::Field;
 use api::warnings::Warnings;
@@ -90,29 +90,28 @@ fn warn_of_files(volume: &Field<'_>, left: &mut usize, warnings: &Warnings) {
         ("downwardAPI", "", "DownwardAPI"),
     ] {
         let source = volume.member(member);
-        let mut files = Files::default();
+        if source.member("items").is_empty() {
+            continue;
+        }
         let label = label(kind, &source.member(naming));
+        let mut files = Files::of(format!("volume {name} ({label})"));
         for item in source.member("items").items() {
-            files.add(item.member("path").text(), "", left, |overlap| {
-                warnings.add(format!(
-                    "volume {name} ({label}): overlapping paths: {overlap}"
-                ));
-            });
+            files.add(item.member("path").text(), 0, left, warnings);
         }
     }
     let projected = volume.member("projected");
-    let mut files = Files::default();
+    if !projected.is_set() {
+        return;
+    }
+    let mut files = Files::of(format!("volume {name} (Projected)"));
     for source in projected.member("sources").items() {
         let Some((paths, label)) = projection(&source) else {
-            warnings.add(format!("volume {name} (Projected) has no sources provided"));
+            warnings.add(format!("{} has no sources provided", files.volume));
             continue;
         };
+        let label = files.label(label);
         for path in paths {
-            files.add(&path, &label, left, |overlap| {
-                warnings.add(format!(
-                    "volume {name} (Projected): overlapping paths: {overlap}"
-                ));
-            });
+            files.add(&path, label, left, warnings);
         }
     }
 }
@@ -150,58 +149,93 @@ fn projection(source: &Field<'_>) -> Option<(Vec<String>, String)> {
 
 /// The files of a volume so far: by path, in order of their first mention, with what each source
 /// is called.
-#[derive(Default)]
 struct Files {
-    by_path: BTreeMap<String, Vec<(usize, String)>>,
-    seen: HashSet<(String, String)>,
+    /// What the volume is called.
+    volume: String,
+    /// What sources are called. The first one is not called anything.
+    labels: Vec<String>,
+    places: HashMap<String, usize>,
+    /// The places of the first mentions, and of the labels.
+    by_path: BTreeMap<String, Vec<(usize, usize)>>,
+    seen: HashSet<(String, usize)>,
+    /// How long paths are. Most have few lengths, and some have many folders.
+    lengths: BTreeSet<usize>,
 }
 
 impl Files {
-    /// Adds a file. Tells of each earlier one that it is at the same path as, below or above.
-    fn add(&mut self, path: &str, label: &str, left: &mut usize, tell: impl Fn(String)) {
+    fn of(volume: String) -> Files {
+        Files {
+            volume,
+            labels: vec![String::new()],
+            places: HashMap::new(),
+            by_path: BTreeMap::new(),
+            seen: HashSet::new(),
+            lengths: BTreeSet::new(),
+        }
+    }
+
+    /// The place of what a source is called.
+    fn label(&mut self, label: String) -> usize {
+        let next = self.labels.len();
+        let place = *self.places.entry(label.clone()).or_insert(next);
+        if place == next {
+            self.labels.push(label);
+        }
+        place
+    }
+
+    /// Adds a file. Warns of each earlier one that it is at the same path as, below or above.
+    fn add(&mut self, path: &str, label: usize, left: &mut usize, warnings: &Warnings) {
         let path = path.trim_end_matches('/');
-        let mut found: Vec<(usize, &str, &str)> = Vec::new();
-        let slashes = path.match_indices('/').map(|(end, _)| end);
-        for end in slashes.chain([path.len()]) {
+        if *left > 0 {
+            let found = self.overlaps(path, *left);
+            *left -= found.len();
+            for (_, other, of) in found {
+                // Paths may be long, so no texts are made that are dropped.
+                if warnings.is_full() {
+                    break;
+                }
+                let (file, other) = (self.shown(path, label), self.shown(other, of));
+                let volume = &self.volume;
+                warnings.add(format!("{volume}: overlapping paths: {file} with {other}"));
+            }
+        }
+        if !path.is_empty() && self.seen.insert((path.to_owned(), label)) {
+            let index = self.seen.len();
+            let entries = self.by_path.entry(path.to_owned()).or_default();
+            entries.push((index, label));
+            self.lengths.insert(path.len());
+        }
+    }
+
+    /// The first files at a path, above and below, in order of their mention.
+    fn overlaps(&self, path: &str, most: usize) -> Vec<(usize, &str, usize)> {
+        let mut found: Vec<(usize, &str, usize)> = Vec::new();
+        let lengths = self.lengths.range(..=path.len()).copied();
+        let is_folder = |end: &usize| matches!(path.as_bytes().get(*end), None | Some(b'/'));
+        for end in lengths.filter(is_folder) {
             let above = path.get(..end).unwrap_or_default();
             if let Some((above, entries)) = self.by_path.get_key_value(above) {
-                found.extend(
-                    entries
-                        .iter()
-                        .map(|(at, of)| (*at, above.as_str(), of.as_str())),
-                );
+                found.extend(entries.iter().map(|(at, of)| (*at, above.as_str(), *of)));
             }
         }
         let prefix = format!("{path}/");
         let below = self.by_path.range(prefix.clone()..);
         for (below, entries) in below.take_while(|(below, _)| below.starts_with(&prefix)) {
-            if found.len() >= *left {
+            if found.len() >= most {
                 break;
             }
-            found.extend(
-                entries
-                    .iter()
-                    .map(|(at, of)| (*at, below.as_str(), of.as_str())),
-            );
+            found.extend(entries.iter().map(|(at, of)| (*at, below.as_str(), *of)));
         }
         found.sort_unstable();
-        found.truncate(*left);
-        *left = left.saturating_sub(found.len());
-        for (_, other, of) in found {
-            tell(format!("{} with {}", shown(path, label), shown(other, of)));
-        }
-        let file = (path.to_owned(), label.to_owned());
-        if !path.is_empty() && self.seen.insert(file) {
-            let index = self.seen.len();
-            let entries = self.by_path.entry(path.to_owned()).or_default();
-            entries.push((index, label.to_owned()));
-        }
+        found.truncate(most);
+        found
     }
-}
 
-fn shown(path: &str, label: &str) -> String {
-    match label {
-        "" => quoted(path).to_string(),
-        label => format!("{} ({label})", quoted(path)),
+    fn shown(&self, path: &str, label: usize) -> String {
+        match self.labels.get(label).map(String::as_str) {
+            None | Some("") => quoted(path).to_string(),
+            Some(label) => format!("{} ({label})", quoted(path)),
+        }
     }
 }
