@@ -212,7 +212,10 @@ impl RequestScope<'_> {
             .saturating_duration_since(tokio::time::Instant::now());
         let _reserved = match body.is_here() {
             true => None,
-            false => Some(self.server.bodies.reserve(self.announced_bytes())?),
+            false => {
+                let (user, bytes) = (&self.context.user.name, self.announced_bytes());
+                Some(self.server.bodies.reserve(user, bytes)?)
+            }
         };
         let read = body.collect(BODY_BYTES_MAX, left).await;
         if let Ok(body) = &read {
@@ -251,7 +254,8 @@ impl RequestScope<'_> {
         work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
     ) -> Result<T, Box<Status>> {
         if is_large {
-            self.server.large_requests.run(work).await
+            let user = &self.context.user.name;
+            self.server.large_requests.run(user, work).await
         } else {
             work.await
         }
