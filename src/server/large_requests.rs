@@ -22,12 +22,22 @@ use crate::api::status::Status;
 /// Bodies and objects above this size are large. Reading this much takes about half a millisecond.
 pub const LARGE_REQUEST_BYTES: usize = 64 * 1024;
 
+/// JSON with more objects and lists than this is large, too. `[{},{},...]` has so many in 6 KB, and
+/// each of them is filled in, checked and owned.
+const LARGE_REQUEST_NODES: usize = 2_000;
+
 /// The number of large requests at a time. The longest take some 20 ms of a core, so the next
 /// request would wait about as long as its retry delay.
 const PLACES: usize = 64;
 
 /// The number of seconds after which a refused client may retry.
 const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// Whether a body of JSON is large.
+pub fn is_large(body: &[u8]) -> bool {
+    let nodes = || body.iter().filter(|byte| matches!(byte, b'{' | b'['));
+    body.len() > LARGE_REQUEST_BYTES || nodes().count() > LARGE_REQUEST_NODES
+}
 
 /// The threads for large requests.
 pub struct LargeRequests {
@@ -145,6 +155,14 @@ mod tests {
             .run("ann", async { Ok(std::thread::current().id()) })
             .await;
         assert_ne!(there.unwrap(), here);
+    }
+
+    #[test]
+    fn bodies_are_large_by_bytes_or_by_what_is_in_them() {
+        assert!(!is_large("x".repeat(LARGE_REQUEST_BYTES).as_bytes()));
+        assert!(is_large("x".repeat(LARGE_REQUEST_BYTES + 1).as_bytes()));
+        assert!(!is_large("{},".repeat(LARGE_REQUEST_NODES).as_bytes()));
+        assert!(is_large("{},".repeat(LARGE_REQUEST_NODES + 1).as_bytes()));
     }
 
     #[tokio::test]

@@ -19,7 +19,8 @@ pub(super) async fn create(
     let form = scope.object_form(Offer::of(target))?;
     let document = scope.document(body).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
-    let is_large = document.is_large();
+    // What is created for an object may change it.
+    let is_large = document.is_large() || (!target.name.is_empty() && target.is_large());
     let kind = target.storage.response_kind();
     let (target, context) = (target.clone(), scope.context.clone());
     let creation = async move {
