@@ -4,8 +4,10 @@
 //! enter and become an [`object::Object`], query strings become options, selectors become
 //! predicates, and refusals leave as a [`status::Status`]. Everything here is a pure function of
 //! its input and safe for hostile input: depth, aliases, operations, sizes and repeated text are
-//! limited. This folder must not know I/O, async code or state.
+//! limited. This folder must not know I/O, async code or state, except that [`abandoned`] knows
+//! whether somebody still waits for the work of a thread.
 
+pub mod abandoned;
 pub mod cel;
 pub mod continuation;
 pub mod decode;

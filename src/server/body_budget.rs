@@ -3,13 +3,13 @@
 //! A body is kept until its last byte arrives, and the client decides when that is. Memory for the
 //! whole body is therefore reserved before its first byte is read. A client whose body does not fit
 //! is told to retry. Short bodies have a budget of their own, so that a few long ones do not block
-//! all other writes.
+//! all other writes. Of each budget one user can't have the last eighth.
 
 use std::sync::Arc;
 
 use metrics::Counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::filters::seats::{Seat, Seats};
 use super::large_requests::LARGE_REQUEST_BYTES;
 use crate::api::status::Status;
 
@@ -25,14 +25,14 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The remaining budget.
 pub struct BodyBudget {
-    short: Arc<Semaphore>,
-    long: Arc<Semaphore>,
+    short: Arc<Seats>,
+    long: Arc<Seats>,
     refused: Counter,
 }
 
 /// A reservation. Dropping it returns the bytes.
 #[derive(Debug)]
-pub struct Reserved(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub struct Reserved(#[expect(dead_code, reason = "held, not read")] Seat);
 
 impl Default for BodyBudget {
     fn default() -> BodyBudget {
@@ -41,27 +41,27 @@ impl Default for BodyBudget {
             "Requests answered 429 because too many bytes of others' bodies were on their way."
         );
         BodyBudget {
-            short: Arc::new(Semaphore::new(SHORT_BYTES_IN_ALL / UNIT_BYTES)),
-            long: Arc::new(Semaphore::new(LONG_BYTES_IN_ALL / UNIT_BYTES)),
+            short: Seats::new(SHORT_BYTES_IN_ALL / UNIT_BYTES),
+            long: Seats::new(LONG_BYTES_IN_ALL / UNIT_BYTES),
             refused: metrics::counter!("taffrail_request_bodies_refused_total"),
         }
     }
 }
 
 impl BodyBudget {
-    /// Reserves room for a body of up to `bytes`.
+    /// Reserves room for a user's body of up to `bytes`.
     ///
     /// # Errors
     /// 429 when there is no room.
-    pub fn reserve(&self, bytes: usize) -> Result<Reserved, Box<Status>> {
+    pub fn reserve(&self, user: &str, bytes: usize) -> Result<Reserved, Box<Status>> {
         let room = if bytes <= LARGE_REQUEST_BYTES {
             &self.short
         } else {
             &self.long
         };
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
-        let reserved = Arc::clone(room).try_acquire_many_owned(units);
-        reserved.map(Reserved).map_err(|_| {
+        let units = bytes.div_ceil(UNIT_BYTES);
+        let reserved = room.take(user).filter(|seat| seat.widen(units));
+        reserved.map(Reserved).ok_or_else(|| {
             self.refused.increment(1);
             Box::new(Status::too_many_requests(
                 "too many bytes of other request bodies are on their way, please try again later",
@@ -76,15 +76,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_bodies_leave_room_for_short_ones() {
+    fn long_bodies_leave_room_for_short_ones_and_for_those_of_other_users() {
         let budget = BodyBudget::default();
         let long = 3 << 20;
-        let held: Vec<_> = std::iter::from_fn(|| budget.reserve(long).ok()).collect();
-        assert_eq!(held.len(), LONG_BYTES_IN_ALL / long);
-        let refused = budget.reserve(long).unwrap_err();
+        let all_of = |user: &str| -> Vec<Reserved> {
+            std::iter::from_fn(|| budget.reserve(user, long).ok()).collect()
+        };
+        let held = all_of("ann");
+        assert_eq!(held.len(), LONG_BYTES_IN_ALL / 8 * 7 / long);
+        let refused = budget.reserve("ann", long).unwrap_err();
         assert_eq!((refused.code, refused.retry_after_seconds()), (429, 1));
-        assert!(budget.reserve(1).is_ok() && budget.reserve(LARGE_REQUEST_BYTES).is_ok());
+        assert!(budget.reserve("ann", LARGE_REQUEST_BYTES).is_ok());
+        let others = all_of("bob");
+        assert_eq!(others.len(), 2);
         drop(held);
-        assert!(budget.reserve(long).is_ok());
+        assert!(budget.reserve("ann", long).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! Work that runs to its end even when its caller goes away.
 
 use std::any::Any;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,14 +9,18 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
+use crate::api::abandoned::{self, Abandonment};
+
 /// A guard that lasts as long as a write may still take effect.
 pub type Hold = Arc<dyn Any + Send + Sync>;
 
 /// A future that continues in a task of its own when it is dropped after it began. The caller of a
-/// write may go away while the write is under way, and its outcome must still be handled.
+/// write may go away while the write is under way, and its outcome must still be handled. It stays
+/// work of its request, so it writes nothing that was not begun when the request was given up.
 pub struct RunToCompletion<T: Send + 'static> {
     work: Option<BoxFuture<'static, T>>,
     has_begun: bool,
+    request: Option<Arc<Abandonment>>,
 }
 
 impl<T: Send + 'static> RunToCompletion<T> {
@@ -25,6 +29,7 @@ impl<T: Send + 'static> RunToCompletion<T> {
         RunToCompletion {
             work: Some(work),
             has_begun: false,
+            request: None,
         }
     }
 }
@@ -33,7 +38,10 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        self.has_begun = true;
+        if !self.has_begun {
+            self.has_begun = true;
+            self.request = abandoned::current();
+        }
         // Taken out while it is polled, so that work that panics is not polled again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
@@ -49,11 +57,14 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
 impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if self.has_begun
-            && let Some(work) = self.work.take()
+            && let Some(mut work) = self.work.take()
             // Without a runtime the process is ending.
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(work);
+            let request = self.request.take();
+            runtime.spawn(poll_fn(move |context| {
+                abandoned::within(request.as_ref(), || work.as_mut().poll(context))
+            }));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! One user who asks for as much as possible, beside users who ask for little: what these notice.
+//! One user who asks for as much as possible, or sends large bodies, beside users who ask for
+//! little: what these notice.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::harness::{Call, Client, Daemon, Target};
+use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Target, body};
 use crate::load::{self, STREAMS, Until, Verb};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, part};
@@ -22,6 +23,9 @@ const KINDS: [&str; 2] = ["reads", "writes"];
 
 const LISTERS: usize = 40;
 const WATCHES: usize = 10_000;
+const SENDERS: usize = 20;
+/// Of the bodies of the good client, while another user sends large ones.
+const BODY_BYTES: usize = 100_000;
 
 /// The name by which this program is started again, as the abuser.
 pub const ABUSER: &str = "--abuser";
@@ -34,23 +38,35 @@ struct Abuse {
     name: &'static str,
     listers: usize,
     watches: usize,
+    /// Connections that send bodies of 3 MB.
+    senders: usize,
 }
+
+const LARGE_BODIES: Abuse = Abuse {
+    name: "bodies of 3 MB",
+    listers: 0,
+    watches: 0,
+    senders: SENDERS,
+};
 
 const ABUSES: [Abuse; 3] = [
     Abuse {
         name: "unpaged lists",
         listers: LISTERS,
         watches: 0,
+        senders: 0,
     },
     Abuse {
         name: "10,000 watches",
         listers: 0,
         watches: WATCHES,
+        senders: 0,
     },
     Abuse {
         name: "both",
         listers: LISTERS,
         watches: WATCHES,
+        senders: 0,
     },
 ];
 
@@ -62,7 +78,7 @@ fn start(abuse: Abuse, daemon: &Daemon) -> Child {
         .args(["--idle", "0"])
         .arg(program)
         .args([ABUSER, &daemon.target().address.to_string(), "t-abuser"])
-        .args([abuse.listers.to_string(), abuse.watches.to_string()])
+        .args([abuse.listers, abuse.watches, abuse.senders].map(|count| count.to_string()))
         .stdout(std::process::Stdio::piped())
         .spawn();
     let mut child = child.expect("the program chrt, of the package util-linux");
@@ -75,7 +91,7 @@ fn start(abuse: Abuse, daemon: &Daemon) -> Child {
 
 /// What the abuser's process does, with the arguments that [`start`] gives.
 pub async fn abuse(arguments: &[String]) {
-    let [address, token, listers, watches] = arguments else {
+    let [address, token, listers, watches, senders] = arguments else {
         panic!("{ABUSER} is for this program itself");
     };
     let target = Target::new(address.parse().unwrap(), Some(token.clone()), None);
@@ -97,6 +113,20 @@ pub async fn abuse(arguments: &[String]) {
             loop {
                 // A refusal is no reason to stop.
                 let _ = client.attempt(Call::get(&load::collection())).await;
+            }
+        });
+    }
+    let values = "1,".repeat(1_450_000);
+    for number in 0..senders.parse().unwrap() {
+        let client = target.client();
+        let body = format!(
+            r#"{{"metadata":{{"name":"a{number}"}},"revision":1,"data":{{"values":[{values}1]}}}}"#
+        );
+        let path = "/apis/apps/v1/namespaces/default/controllerrevisions?dryRun=All";
+        let call = Call::new("POST", path).body("application/json", body);
+        tokio::spawn(async move {
+            loop {
+                let _ = client.attempt(call.clone()).await;
             }
         });
     }
@@ -221,4 +251,54 @@ pub async fn measure() {
             "",
         );
     }
+}
+
+/// Creates one object after the other with a body that is large, but not very.
+async fn create_large(daemon: &Daemon, names: &str) -> Durations {
+    let client = daemon.target().with_token("t-1").client();
+    client.call(Call::get("/version")).await.expect(200);
+    let (value, mut times) = ("x".repeat(BODY_BYTES), Durations::default());
+    let until = Instant::now() + DURATION;
+    for number in 0.. {
+        let began = Instant::now();
+        if began >= until {
+            break;
+        }
+        let object = body(&format!("{names}-{number}"), &value);
+        client
+            .call(Call::post(CONFIGMAPS, &object))
+            .await
+            .expect(201);
+        times.add(began.elapsed());
+        tokio::time::sleep(PACE).await;
+    }
+    times
+}
+
+/// Creates with bodies of 100 kB, alone and beside another user's bodies of 3 MB.
+pub async fn measure_large_bodies() {
+    part(&format!(
+        "creates of {} kB, alone and beside another user who sends bodies of 3 MB over {SENDERS} \
+         connections",
+        BODY_BYTES / 1000
+    ));
+    let daemon = daemon().await;
+    for round in 0..ROUNDS {
+        let mut alone = create_large(&daemon, &format!("alone-{round}")).await;
+        let mut abuser = start(LARGE_BODIES, &daemon);
+        let mut beside = create_large(&daemon, &format!("beside-{round}")).await;
+        abuser.kill().unwrap();
+        abuser.wait().unwrap();
+        for (when, times, most) in [
+            ("alone", &mut alone, "<= 50"),
+            ("beside it", &mut beside, "<= 2000"),
+        ] {
+            let name = |which: &str| format!("{}: {which} of creates {when}", LARGE_BODIES.name);
+            figure(&name("p50"), times.percentile(0.5), "ms", "");
+            figure(&name("p99"), times.percentile(0.99), "ms", most);
+        }
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    let name = format!("{}: memory", LARGE_BODIES.name);
+    figure(&name, daemon.resident(), "MiB", "");
 }

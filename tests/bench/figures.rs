@@ -49,7 +49,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 25] = [
+const PARTS: [&str; 26] = [
     "size",
     "startup",
     "startup-full",
@@ -69,6 +69,7 @@ const PARTS: [&str; 25] = [
     "expiry",
     "attack",
     "abuser",
+    "large-bodies",
     "soak",
     "lists",
     "pages",
@@ -106,6 +107,7 @@ cargo bench [-- PART...]      all parts, or these:
   attack           60 connections that ask without credentials and read nothing
   soak             20,000 watches and 200 writers for ten minutes (or BENCH_MINUTES)
   abuser           50 users who ask for little, beside one who lists and watches everything
+  large-bodies     creates of 100 kB, alone and beside another user's bodies of 3 MB
 
 BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
 the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
@@ -282,6 +284,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("abuser") {
         abuser::measure().await;
+    }
+    if wants("large-bodies") {
+        abuser::measure_large_bodies().await;
     }
     if wants("lists") {
         lists::measure().await;

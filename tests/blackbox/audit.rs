@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use crate::harness::daemon::taffrail;
-use crate::harness::{CONFIGMAPS, Call, Daemon, Protocol, configmap};
+use crate::harness::{CONFIGMAPS, Call, Daemon, Protocol, body, configmap};
 
 const SOON: Duration = Duration::from_secs(20);
 const AGENT: &str = "auditor/1.0";
@@ -311,4 +312,98 @@ async fn the_log_tells_of_failures_of_all_requests_or_of_none() {
         .await
         .refusal(403, "Forbidden");
     assert!(!off.stderr().contains("code=403"));
+}
+
+/// Sends a request and goes away after a while.
+async fn leave_after(daemon: &Daemon, call: &Call, while_waiting: Duration) {
+    let mut stream = daemon.target().tls(&[b"http/1.1"]).await.unwrap();
+    let head = format!(
+        "{} {} HTTP/1.1\r\nhost: a\r\nuser-agent: {AGENT}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        call.method,
+        call.path,
+        daemon.token(),
+        call.body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&call.body).await.unwrap();
+    stream.flush().await.unwrap();
+    tokio::time::sleep(while_waiting).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outcome_of_a_write_is_recorded_though_its_client_is_gone() {
+    const ROUNDS: u32 = 30;
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, log) = (folder.path().join("policy"), folder.path().join("log"));
+    let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+    std::fs::write(&policy, text).unwrap();
+    let daemon = daemon(&policy, &log, &[]).await;
+    let client = daemon.client();
+    // Small bodies are read by the thread of their connection, large ones elsewhere.
+    for (sort, bytes, step) in [("s", 100, 100), ("l", 200_000, 3_000)] {
+        for round in 0..ROUNDS {
+            let name = format!("{sort}{round}");
+            let wait = Duration::from_micros(step) * round;
+            let value = |first: &str| body(&name, &first.repeat(bytes));
+            let create = send("POST", CONFIGMAPS, &value("1").to_string());
+            leave_after(&daemon, &create, wait).await;
+            let (kept, gone) = (format!("kept-{name}"), format!("gone-{name}"));
+            for name in [&kept, &gone] {
+                let object = body(name, "1");
+                client
+                    .call(Call::post(CONFIGMAPS, &object))
+                    .await
+                    .expect(201);
+            }
+            let put = body(&kept, &"2".repeat(bytes)).to_string();
+            let put = send("PUT", &configmap(&kept), &put);
+            leave_after(&daemon, &put, wait).await;
+            leave_after(&daemon, &call("DELETE", &configmap(&gone)), wait).await;
+        }
+    }
+    let since = Instant::now();
+    let ended = loop {
+        let log = std::fs::read_to_string(&log).unwrap();
+        let events: Vec<Value> = events(&log);
+        let at = |stage: &str| {
+            events
+                .iter()
+                .filter(|event| event["stage"] == stage)
+                .count()
+        };
+        if at("RequestReceived") == at("ResponseComplete") {
+            break events;
+        }
+        assert!(since.elapsed() < SOON, "requests without an outcome");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    // Whatever is not written now is not written later.
+    let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    let stored = |name: &str| {
+        let mut items = list["items"].as_array().unwrap().iter();
+        items.find(|item| item["metadata"]["name"] == name)
+    };
+    let mut codes: BTreeMap<(String, u64), u32> = BTreeMap::new();
+    for event in ended
+        .iter()
+        .filter(|event| event["stage"] == "ResponseComplete")
+    {
+        let (verb, reference) = (event["verb"].as_str().unwrap(), &event["objectRef"]);
+        let code = event["responseStatus"]["code"].as_u64().unwrap();
+        *codes.entry((verb.to_owned(), code)).or_default() += 1;
+        // A client that left in the middle of its body has not named anything.
+        let Some(name) = reference["name"].as_str() else {
+            continue;
+        };
+        let is_done = match verb {
+            "create" => stored(name).is_some(),
+            "update" => stored(name).unwrap()["data"] != json!({ "k": "1" }),
+            "delete" => stored(name).is_none(),
+            other => panic!("{other}"),
+        };
+        assert_eq!(code < 300, is_done, "{verb} of {name}: {code}");
+        assert!(is_done || code == 499, "{verb} of {name}: {code}");
+    }
+    assert!(codes.keys().any(|(_, code)| *code < 300), "{codes:?}");
 }

@@ -1,10 +1,14 @@
 //! Large bodies and objects do not delay other requests on their HTTP thread.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{CONFIGMAPS, Call, Client, Daemon, configmap};
+use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Protocol, body, configmap};
+
+const SOON: Duration = Duration::from_secs(60);
 
 /// Their data is any JSON.
 const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
@@ -148,4 +152,56 @@ fn protobuf_configmap(name: &str, value: &str) -> Vec<u8> {
     let kind = [field(1, b"v1"), field(2, b"ConfigMap")].concat();
     let unknown = [field(1, &kind), field(2, &object)].concat();
     [b"k8s\0".as_slice(), &unknown].concat()
+}
+
+/// Has a user send large bodies over so many connections until the test ends. Returns how many were
+/// answered so far.
+fn abuse(daemon: &Daemon, token: &str, connections: usize) -> Arc<AtomicUsize> {
+    let answered: Arc<AtomicUsize> = Arc::default();
+    for number in 0..connections {
+        let client = daemon.target().with_token(token);
+        let client = client.client_over(Protocol::Http1);
+        let answered = Arc::clone(&answered);
+        let name = format!("a{number}");
+        let values = "1,".repeat(40_000);
+        let body = format!(
+            r#"{{"metadata":{{"name":"{name}"}},"revision":1,"data":{{"values":[{values}1]}}}}"#
+        );
+        let path = format!("{REVISIONS}?dryRun=All");
+        let call = Call::new("POST", &path).body("application/json", body);
+        tokio::spawn(async move {
+            while client.call(call.clone()).await.status == 201 {
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    answered
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_waits_for_the_running_requests_of_another_and_not_for_those_that_wait() {
+    const ABUSERS: usize = 20;
+    const BODIES: usize = 8;
+    let users = "t-ann,ann,u-ann,system:masters\nt-bob,bob,u-bob,system:masters\n";
+    let daemon = Daemon::with_users(users, &[]).await;
+    let answered = abuse(&daemon, "t-ann", ABUSERS);
+    let all_send = async {
+        while answered.load(Ordering::Relaxed) < 2 * ABUSERS {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, all_send).await.unwrap();
+    let bob = daemon.target().with_token("t-bob").client();
+    let before = answered.load(Ordering::Relaxed);
+    for number in 0..BODIES {
+        let large = body(&format!("b{number}"), &"x".repeat(100_000));
+        bob.call(Call::post(CONFIGMAPS, &large)).await.expect(201);
+    }
+    let meanwhile = answered.load(Ordering::Relaxed) - before;
+    // A create has two turns. Where requests run in the order in which they come, each of them
+    // waits for twenty others.
+    assert!(
+        (1..BODIES * ABUSERS / 2).contains(&meanwhile),
+        "{meanwhile} of the other user's requests were answered beside {BODIES}"
+    );
 }

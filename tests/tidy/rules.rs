@@ -210,7 +210,7 @@ fn tests_are_found_by_name() {
         "nowhere::tables",
         "nowhere::tests",
         "kinds::defaults::tests",
-        "server::handlers::patch::tests",
+        "server::handlers::update::tests",
     ] {
         assert!(!is_there(name), "{name}");
     }

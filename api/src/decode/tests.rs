@@ -926,3 +926,18 @@ fn integers_are_written_as_whole_numbers() {
         0
     );
 }
+
+#[test]
+fn a_long_body_that_nobody_waits_for_is_not_read_to_its_end() {
+    let request = std::sync::Arc::default();
+    let list = |items: usize| format!("[{}1]", "1,".repeat(items));
+    let read = |text: &str| crate::abandoned::within(Some(&request), || json_value(text));
+    assert!(read(&list(5_000)).is_ok());
+    request.give_up();
+    assert!(read(&list(10)).is_ok());
+    let stopped = read(&list(5_000)).unwrap_err();
+    assert!(stopped.contains(crate::abandoned::NOBODY), "{stopped}");
+    let yaml = || yaml(&list(5_000));
+    let stopped = crate::abandoned::within(Some(&request), yaml).unwrap_err();
+    assert!(stopped.contains(crate::abandoned::NOBODY), "{stopped}");
+}

@@ -5,6 +5,7 @@ use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
 use serde_json::Value;
 
+use crate::abandoned::is_abandoned;
 use crate::decode::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 
 /// The limit on the bytes of JSON that the copies of one patch may add (API-159, API-21).
@@ -23,7 +24,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether an operation may run on the document.
+    /// Whether an operation may run on the document. None may when nobody waits for the result.
     pub(super) fn admit(&mut self, document: &Value, operation: &PatchOperation) -> bool {
         self.steps = self.steps.saturating_add(moved_items(document, operation));
         let fits = match operation {
@@ -41,7 +42,7 @@ impl Limits {
             },
             PatchOperation::Move(_) | PatchOperation::Remove(_) | PatchOperation::Test(_) => true,
         };
-        fits && self.steps <= MAX_STEPS
+        fits && self.steps <= MAX_STEPS && !is_abandoned()
     }
 
     /// Whether a value may be moved, which is a removal and an addition that count as such.

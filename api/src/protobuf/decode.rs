@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::wire::{Piece, Reader};
 use super::{ProtobufError, fields, malformed, schema_type};
+use crate::abandoned::{NOBODY, is_abandoned};
 use crate::decode::go_time::{Decimals, GoTime};
 use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration, scalars};
 use crate::go_json::{compacted, write_json};
@@ -138,8 +139,11 @@ impl<'s, 'o> Decoder<'s, 'o> {
     }
 
     fn check_length(&self) -> Result<(), ProtobufError> {
-        match self.out.len() > TEXT_BYTES_MAX {
-            true => Err(malformed("as JSON it is too long")),
+        if self.out.len() > TEXT_BYTES_MAX {
+            return Err(malformed("as JSON it is too long"));
+        }
+        match is_abandoned() {
+            true => Err(malformed(NOBODY)),
             false => Ok(()),
         }
     }

@@ -113,6 +113,10 @@ impl RestStorage for BindingStore {
         &self.kind
     }
 
+    fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
+        self.pods.held_bytes(at)
+    }
+
     fn creater(&self) -> Option<&dyn Creater> {
         (!self.is_of_pod).then_some(self as _)
     }

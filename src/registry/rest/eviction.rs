@@ -234,6 +234,10 @@ impl RestStorage for EvictionStore {
         &self.kind
     }
 
+    fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
+        self.pods.held_bytes(at)
+    }
+
     fn named_creater(&self) -> Option<&dyn NamedCreater> {
         Some(self)
     }

@@ -3,6 +3,7 @@
 use super::RegistryStore;
 use super::create::deduplicate;
 use crate::admission::{Attributes, Operation};
+use crate::api::abandoned;
 use crate::api::managed_fields;
 use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
@@ -43,6 +44,7 @@ impl RegistryStore {
         object: &mut Object,
         (stored, mut form): (Option<&Object>, Form),
     ) -> Result<Form, Box<Status>> {
+        abandoned::check()?;
         let name = object.name().to_owned();
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
@@ -62,6 +64,7 @@ impl RegistryStore {
         object: &Object,
         stored: Option<&Object>,
     ) -> Result<(), Box<Status>> {
+        abandoned::check()?;
         let operation = writing(options, stored);
         let attributes = self.attributes(request, operation, object.name(), stored);
         self.options

@@ -64,6 +64,9 @@ pub(super) struct Event {
     pub(super) response: Option<Body>,
     /// Whether a body was too long to be recorded.
     pub(super) is_truncated: bool,
+    /// Whether the client was gone before the outcome. Nobody else has seen the name of the object
+    /// then, so the event says it.
+    pub(super) is_unseen: bool,
 }
 
 #[derive(Serialize)]
@@ -215,10 +218,13 @@ impl Event {
         line
     }
 
-    /// What the object that is written says of itself.
+    /// What the object that is written says of itself: the body, or the outcome that no client saw.
     fn names(&self) -> ObjectNames {
         let is_object = matches!(self.facts.info.verb.as_str(), "create" | "update");
-        let body = self.request.as_ref().filter(|_| is_object);
+        let body = match self.is_unseen && self.code.is_some_and(|code| code < 300) {
+            true => self.response.as_ref(),
+            false => self.request.as_ref().filter(|_| is_object),
+        };
         let named = body.and_then(Body::parsed::<NamedObject>);
         named.unwrap_or_default().metadata.unwrap_or_default()
     }
@@ -428,6 +434,7 @@ pub(super) mod tests {
             response: None,
             annotations: Vec::new(),
             is_truncated: false,
+            is_unseen: false,
         }
     }
 

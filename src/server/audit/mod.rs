@@ -9,6 +9,7 @@
 //!
 //! [`RequestRecord`]: super::service::RequestRecord
 
+mod afterwards;
 mod event;
 mod log;
 mod policy;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use metrics::{Counter, counter, describe_counter};
 
+pub use afterwards::Afterwards;
 pub use policy::{Decided, Level, Policy, Stage};
 pub use trail::Trail;
 

@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 
 use super::Audit;
+use super::afterwards::{Afterwards, CLIENT_WENT_AWAY, Later};
 use super::event::{self, Body, Event, Facts, OBJECT_BYTES_MAX};
 use super::policy::{Level, Stage};
 use crate::api::request_info::RequestInfo;
@@ -31,11 +32,9 @@ pub struct Trail {
     pub annotations: Annotations,
     request: RefCell<Option<Body>>,
     is_answered: Cell<bool>,
+    /// Whoever carries the request on when its client is gone.
+    later: Cell<Option<Later>>,
 }
-
-/// The code of a request whose client went away before it was answered. What it asked for may have
-/// been done all the same. No client sees it.
-const CLIENT_WENT_AWAY: u16 = 499;
 
 impl Trail {
     /// A request arrives.
@@ -49,6 +48,7 @@ impl Trail {
             annotations: Annotations::default(),
             request: RefCell::new(None),
             is_answered: Cell::new(false),
+            later: Cell::new(None),
         }
     }
 
@@ -114,6 +114,25 @@ impl Trail {
         }
     }
 
+    /// The last event is recorded by whoever carries the request on, if somebody does.
+    pub fn afterwards(&self) -> Afterwards {
+        let (later, afterwards) = Afterwards::new(&self.audit);
+        self.later.set(Some(later));
+        afterwards
+    }
+
+    /// Records the last event, or has it recorded when the outcome is known.
+    fn conclude(&self, mut event: Event) {
+        event.at = clock::now();
+        let event = match self.later.take() {
+            Some(later) => later.give(event),
+            None => Some(event),
+        };
+        if let Some(event) = event {
+            self.audit.record(event);
+        }
+    }
+
     /// The request was answered. Events that only come with the end of the body come then.
     pub fn answered(&self, mut answer: Answer, has_panicked: bool) -> Answer {
         self.is_answered.set(true);
@@ -173,13 +192,9 @@ impl Trail {
                 if fits && (wants_body || is_status) {
                     event.response = Some(body(bytes.clone()));
                 }
-                event.at = clock::now();
-                self.audit.record(event);
+                self.conclude(event);
             }
-            ResponseBody::Empty => {
-                event.at = clock::now();
-                self.audit.record(event);
-            }
+            ResponseBody::Empty => self.conclude(event),
         }
         answer
     }
@@ -196,6 +211,7 @@ impl Trail {
             request: None,
             response: None,
             is_truncated: false,
+            is_unseen: false,
         }
     }
 }
@@ -207,7 +223,7 @@ impl Drop for Trail {
             event.code = Some(CLIENT_WENT_AWAY);
             event.is_allowed = self.is_allowed.get();
             event.request = self.request.take();
-            self.audit.record(event);
+            self.conclude(event);
         }
     }
 }
@@ -225,6 +241,7 @@ fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
         request: None,
         response: None,
         is_truncated: false,
+        is_unseen: false,
     }
 }
 
@@ -281,10 +298,12 @@ mod tests {
     use http::{Method, Request};
 
     use super::*;
+    use crate::api::status::Status;
     use crate::config::{Config, FilePath};
+    use crate::server::respond;
 
-    #[test]
-    fn a_request_that_nobody_waits_for_any_more_is_recorded_too() {
+    /// The last event of a request to create something.
+    async fn last_event(carrying_out: impl AsyncFnOnce(Trail)) -> serde_json::Value {
         let folder = tempfile::tempdir().unwrap();
         let (policy, log) = (folder.path().join("policy"), folder.path().join("log"));
         let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
@@ -302,16 +321,71 @@ mod tests {
         let trail = Trail::begin(&audit);
         trail.authenticated(Some(&user), &parts, &info, "an-id");
         trail.authorized(true);
-        drop(trail);
+        carrying_out(trail).await;
         audit.close();
         let lines = std::fs::read_to_string(log).unwrap();
         let events = lines
             .lines()
             .map(|line| serde_json::from_str(line).unwrap());
-        let events: Vec<serde_json::Value> = events.collect();
+        let mut events: Vec<serde_json::Value> = events.collect();
         assert_eq!(events.len(), 2, "{lines}");
         assert_eq!(events[0]["stage"], "RequestReceived");
         assert_eq!(events[1]["stage"], "ResponseComplete");
-        assert_eq!(events[1]["responseStatus"]["code"], 499);
+        events.remove(1)
+    }
+
+    fn created() -> Answer {
+        let object = r#"{"kind":"ConfigMap","metadata":{"name":"a-1"},"data":{"k":"secret"}}"#;
+        respond::answer(StatusCode::CREATED, "application/json", object.into())
+    }
+
+    #[tokio::test]
+    async fn a_request_that_nobody_waits_for_any_more_is_recorded_too() {
+        let event = last_event(async |trail| drop(trail)).await;
+        assert_eq!(event["responseStatus"]["code"], 499);
+        let given_up = last_event(async |trail| drop(trail.afterwards())).await;
+        assert_eq!(given_up["responseStatus"]["code"], 499);
+    }
+
+    #[tokio::test]
+    async fn the_outcome_of_a_request_without_a_client_is_that_of_its_last_event() {
+        let event = last_event(async |trail| {
+            let afterwards = trail.afterwards();
+            drop(trail);
+            afterwards.event().await.unwrap().tell(&created());
+        });
+        let event = event.await;
+        assert_eq!(event["responseStatus"]["code"], 201);
+        assert_eq!(event["objectRef"]["name"], "a-1");
+        assert!(!event.to_string().contains("secret"), "{event}");
+        // The daemon stops before the outcome is known.
+        let event = last_event(async |trail| {
+            let afterwards = trail.afterwards();
+            drop(trail);
+            drop(afterwards);
+        });
+        assert_eq!(event.await["responseStatus"]["code"], 499);
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_came_before_the_outcome_stays_and_the_outcome_is_told_beside_it() {
+        let event = last_event(async |trail| {
+            let afterwards = trail.afterwards();
+            let form = respond::Form::default();
+            trail.answered(respond::refusal(&Status::write_timeout(), &form), false);
+            afterwards.event().await.unwrap().tell(&created());
+        });
+        let event = event.await;
+        assert_eq!(event["responseStatus"]["code"], 504);
+        assert_eq!(event["annotations"]["taffrail/outcome"], "201");
+    }
+
+    #[tokio::test]
+    async fn who_is_answered_needs_nobody_to_tell_the_outcome() {
+        let event = last_event(async |trail| {
+            drop(trail.afterwards());
+            trail.answered(created(), false);
+        });
+        assert_eq!(event.await["responseStatus"]["code"], 201);
     }
 }

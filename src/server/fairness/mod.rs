@@ -1,7 +1,8 @@
-//! Fairness among users on one HTTP thread.
+//! Fairness among users on one HTTP thread, and on the threads for large requests ([`polls`]).
 //!
-//! This folder owns how the time of a thread is divided. A poll of a connection enters, and is run
-//! at once or waits for a turn. It must not know sockets, HTTP, or what a connection does.
+//! This folder owns how the time of a thread is divided. A poll of a connection or of a request's
+//! work enters, and is run at once or waits for a turn. It must not know sockets, HTTP, or what is
+//! polled.
 //!
 //! What a thread runs out of is time, whatever it is spent on: lists, watches, decoding, TLS. So
 //! the time of each poll is measured and charged to the user of the connection. Who has recently
@@ -12,6 +13,7 @@
 //! A user beside whom no other user wants time never waits, and nobody is refused. A connection
 //! whose user is not known yet is charged to nobody and never waits. Other limits hold for those.
 
+mod polls;
 mod turns;
 mod usage;
 
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 use metrics::Counter;
 use tokio::sync::Notify;
 
+pub(in crate::server) use polls::FairPolls;
 use turns::Turns;
 use usage::Usage;
 
@@ -223,7 +226,7 @@ impl ConnectionShare {
                     return false;
                 }
                 let mut turns = shared.turns.borrow_mut();
-                turns.wait(Arc::clone(&user.name), Rc::clone(place));
+                turns.wait(&user.name, Rc::clone(place));
                 shared.is_waited_for.notify_one();
                 shared.waits.increment(1);
                 place.state.set(PlaceState::Waiting);

@@ -1,45 +1,111 @@
-//! Whose turn is next: users one after the other, and the connections of each in order. Pure.
+//! Whose turn it is next: users one after the other, and what each has waiting in order. Pure.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Those who wait, by user.
+/// So many users are remembered without a look at who has nothing left.
+const USERS_MIN: usize = 64;
+
+/// Those who wait, by user. The user to whom least was charged comes first. Where nothing is
+/// charged, users have turns in a circle.
 pub(super) struct Turns<U, W> {
     /// Each user that waits, once.
-    users: VecDeque<U>,
-    waiting: HashMap<U, VecDeque<W>>,
+    order: BTreeMap<Rank, U>,
+    users: HashMap<U, User<W>>,
+    /// At so many users those who have nothing left are forgotten.
+    users_max: usize,
+    /// Counts ranks, so that no two are equal.
+    ranks: u64,
+    /// The charge of the last user who had a turn. Nobody has less: a user who was away has saved
+    /// nothing up.
+    level: u64,
+}
+
+/// What was charged to a user, and the number of the rank.
+type Rank = (u64, u64);
+
+struct User<W> {
+    charge: u64,
+    /// `None` if nothing waits.
+    rank: Option<Rank>,
+    waiting: VecDeque<W>,
 }
 
 impl<U, W> Default for Turns<U, W> {
     fn default() -> Turns<U, W> {
         Turns {
-            users: VecDeque::new(),
-            waiting: HashMap::new(),
+            order: BTreeMap::new(),
+            users: HashMap::new(),
+            users_max: USERS_MIN,
+            ranks: 0,
+            level: 0,
         }
     }
 }
 
 impl<U: Clone + Eq + Hash, W> Turns<U, W> {
-    /// Has one more of a user wait.
-    pub(super) fn wait(&mut self, user: U, who: W) {
-        let waiting = self.waiting.entry(user.clone()).or_default();
-        if waiting.is_empty() {
-            self.users.push_back(user);
-        }
-        waiting.push_back(who);
+    /// Has one more of a user wait, behind the others of that user.
+    pub(super) fn wait(&mut self, user: &U, who: W) {
+        self.change(user, |of| of.waiting.push_back(who));
+    }
+
+    /// Has one of a user wait ahead of the others of that user.
+    pub(super) fn wait_first(&mut self, user: &U, who: W) {
+        self.change(user, |of| of.waiting.push_front(who));
     }
 
     /// The one whose turn it is, or `None` when nobody waits.
     pub(super) fn next(&mut self) -> Option<W> {
-        let user = self.users.pop_front()?;
-        let waiting = self.waiting.get_mut(&user)?;
-        let next = waiting.pop_front();
-        if waiting.is_empty() {
-            self.waiting.remove(&user);
-        } else {
-            self.users.push_back(user);
+        let ((charge, _), user) = self.order.pop_first()?;
+        self.level = charge;
+        self.change(&user, |of| {
+            of.rank = None;
+            of.waiting.pop_front()
+        })
+    }
+
+    /// Charges something to a user.
+    pub(super) fn charge(&mut self, user: &U, amount: u64) {
+        self.change(user, |of| of.charge = of.charge.saturating_add(amount));
+    }
+
+    /// Takes those away that wait no longer.
+    pub(super) fn leave(&mut self, user: &U, is_leaving: impl Fn(&W) -> bool) {
+        self.change(user, |of| of.waiting.retain(|who| !is_leaving(who)));
+    }
+
+    /// Changes what is known of a user, and gives the user the rank that follows from it.
+    fn change<T>(&mut self, name: &U, change: impl FnOnce(&mut User<W>) -> T) -> T {
+        if self.users.len() >= self.users_max {
+            let level = self.level;
+            self.users
+                .retain(|_, user| user.rank.is_some() || user.charge > level);
+            self.users_max = (2 * self.users.len()).max(USERS_MIN);
         }
-        next
+        let user = self.users.entry(name.clone()).or_insert_with(|| User {
+            charge: 0,
+            rank: None,
+            waiting: VecDeque::new(),
+        });
+        user.charge = user.charge.max(self.level);
+        let changed = change(user);
+        let rank = match (user.waiting.is_empty(), user.rank) {
+            (true, _) => None,
+            (false, Some((_, number))) => Some((user.charge, number)),
+            (false, None) => {
+                self.ranks += 1;
+                Some((user.charge, self.ranks))
+            }
+        };
+        if rank != user.rank {
+            if let Some(before) = std::mem::replace(&mut user.rank, rank) {
+                self.order.remove(&before);
+            }
+            if let Some(rank) = rank {
+                self.order.insert(rank, name.clone());
+            }
+        }
+        changed
     }
 }
 
@@ -47,21 +113,77 @@ impl<U: Clone + Eq + Hash, W> Turns<U, W> {
 mod tests {
     use super::*;
 
+    fn rest(turns: &mut Turns<&str, i32>) -> Vec<i32> {
+        std::iter::from_fn(|| turns.next()).collect()
+    }
+
     #[test]
     fn users_have_turns_one_after_the_other_however_many_each_has_waiting() {
         let mut turns = Turns::default();
         for number in 0..4 {
-            turns.wait("ann", number);
+            turns.wait(&"ann", number);
         }
-        turns.wait("bob", 10);
+        turns.wait(&"bob", 10);
         assert_eq!(turns.next(), Some(0));
-        turns.wait("cid", 20);
-        turns.wait("bob", 11);
-        let order: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
-        assert_eq!(order, [10, 1, 20, 11, 2, 3]);
-        turns.wait("ann", 4);
+        turns.wait(&"cid", 20);
+        turns.wait(&"bob", 11);
+        assert_eq!(rest(&mut turns), [10, 1, 20, 11, 2, 3]);
+        turns.wait(&"ann", 4);
         assert_eq!(turns.next(), Some(4), "who comes again is served again");
         assert_eq!(turns.next(), None);
-        assert!(turns.users.is_empty() && turns.waiting.is_empty());
+    }
+
+    #[test]
+    fn who_was_charged_less_comes_first_and_saves_nothing_up() {
+        let mut turns = Turns::default();
+        for number in 0..64 {
+            turns.wait(&"ann", number);
+        }
+        assert_eq!(turns.next(), Some(0));
+        turns.wait(&"bob", 100);
+        turns.charge(&"ann", 1000);
+        assert_eq!(turns.next(), Some(100), "ann has had her turn");
+        turns.charge(&"bob", 10);
+        for number in 101..104 {
+            turns.wait(&"bob", number);
+        }
+        assert_eq!((turns.next(), turns.next()), (Some(101), Some(102)));
+        turns.charge(&"bob", 2000);
+        assert_eq!(turns.next(), Some(1), "now bob has had more");
+        // The level is now 1000. Cid was never charged, and has no thousand turns to catch up.
+        turns.wait(&"cid", 200);
+        turns.wait(&"cid", 201);
+        turns.charge(&"ann", 500);
+        assert_eq!(turns.next(), Some(200));
+        turns.charge(&"cid", 600);
+        assert_eq!(turns.next(), Some(2));
+    }
+
+    #[test]
+    fn what_goes_on_comes_first_of_its_user_and_who_leaves_is_not_called() {
+        let mut turns = Turns::default();
+        turns.wait(&"ann", 1);
+        turns.wait(&"ann", 2);
+        turns.wait(&"bob", 10);
+        turns.wait_first(&"bob", 9);
+        turns.leave(&"ann", |number| *number == 1);
+        assert_eq!(rest(&mut turns), [2, 9, 10]);
+        turns.wait(&"ann", 3);
+        turns.leave(&"ann", |number| *number == 3);
+        assert_eq!(turns.next(), None);
+    }
+
+    #[test]
+    fn users_who_have_nothing_left_are_forgotten() {
+        let mut turns = Turns::default();
+        turns.charge(&0, 5);
+        turns.wait(&1, ());
+        for user in 2..10_000 {
+            turns.wait(&user, ());
+            turns.leave(&user, |()| true);
+        }
+        assert!(turns.users.len() <= USERS_MIN);
+        assert!(turns.users[&0].charge == 5 && turns.users.contains_key(&1));
+        assert_eq!(turns.order.len(), 1);
     }
 }

@@ -1,9 +1,9 @@
 //! Seats that users share: so many at a time, and some of them always for who has few. Pure, but
 //! for the lock.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -64,13 +64,13 @@ impl Taken {
 pub struct Seat {
     seats: Arc<Seats>,
     user: Arc<str>,
-    count: Cell<usize>,
+    count: AtomicUsize,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = self.seats.taken.lock();
-        taken.give_back(&self.user, self.count.get());
+        taken.give_back(&self.user, *self.count.get_mut());
     }
 }
 
@@ -98,7 +98,7 @@ impl Seats {
         Some(Seat {
             seats: Arc::clone(self),
             user: Arc::clone(user),
-            count: Cell::new(1),
+            count: AtomicUsize::new(1),
         })
     }
 }
@@ -108,14 +108,15 @@ impl Seat {
     /// Returns false when there are not enough for the user, who then has as many as before.
     pub fn widen(&self, count: usize) -> bool {
         let count = count.min(self.seats.limit / WIDEST).max(1);
-        let further = count.saturating_sub(self.count.get());
+        let mut taken = self.seats.taken.lock();
+        // Changed under the lock.
+        let further = count.saturating_sub(self.count.load(Ordering::Relaxed));
         if further == 0 {
             return true;
         }
-        let mut taken = self.seats.taken.lock();
         let is_taken = taken.take(self.seats.limit, &self.user, further);
         if is_taken {
-            self.count.set(self.count.get() + further);
+            self.count.fetch_add(further, Ordering::Relaxed);
         }
         is_taken
     }

@@ -1,5 +1,7 @@
 //! POST on a collection (http.md 3.2), and on an object for which something is created.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
 use super::{Answered, RequestScope, capability};
@@ -7,7 +9,7 @@ use crate::api::options::{WriteOptions, WriteVerb};
 use crate::registry::rest::Created;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
-use crate::server::respond;
+use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
 
 /// Stores a new object.
@@ -19,8 +21,9 @@ pub(super) async fn create(
     let form = scope.object_form(Offer::of(target))?;
     let document = scope.document(body).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
-    let is_large = document.is_large();
-    let kind = target.storage.response_kind();
+    // What is created for an object may change it.
+    let is_large = document.is_large() || (!target.name.is_empty() && target.is_large());
+    let kind = Arc::clone(target.storage.response_kind());
     let (target, context) = (target.clone(), scope.context.clone());
     let creation = async move {
         let (storage, object) = (&target.storage, target.object());
@@ -36,14 +39,14 @@ pub(super) async fn create(
         let creating = creater.create_named(&context, object, body, &options);
         creating.await
     };
-    let created = scope.carry_out(is_large, creation).await?;
-    match created {
-        Created::Object(object) => respond::object(StatusCode::CREATED, &form, kind, &object),
+    let respond = move |form: &Form, created| match created {
+        Created::Object(object) => respond::object(StatusCode::CREATED, form, &kind, &object),
         // A Status is never converted (API-73).
         Created::Status(status) => Ok(respond::document(
             StatusCode::CREATED,
-            &form,
+            form,
             status.to_json(),
         )),
-    }
+    };
+    scope.answer(&form, is_large, creation, respond).await
 }

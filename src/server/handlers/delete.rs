@@ -1,5 +1,7 @@
 //! DELETE of an object (http.md 3.4).
 
+use std::sync::Arc;
+
 use http::StatusCode;
 
 use super::document::Document;
@@ -8,10 +10,10 @@ use crate::api::decode::BodyFormat;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
 use crate::kinds::types::TYPES;
-use crate::registry::store::Answer;
+use crate::registry::store::{Answer, Deletion};
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
-use crate::server::respond;
+use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
 
 /// Deletes an object, or marks it for deletion.
@@ -20,7 +22,7 @@ pub(super) async fn delete(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let kind = target.storage.response_kind();
+    let kind = Arc::clone(target.storage.response_kind());
     let form = scope.object_form(Offer::Objects)?;
     let options = options(scope, body).await?;
     let (place, context) = (target.clone(), scope.context.clone());
@@ -29,17 +31,19 @@ pub(super) async fn delete(
         deleter.begin(&context, Some(&place.name), &options)?;
         deleter.delete(&context, place.object(), &options).await
     };
-    let deletion = scope.carry_out(target.is_large(), deletion).await?;
-    let code = if deletion.accepted {
-        StatusCode::ACCEPTED
-    } else {
-        StatusCode::OK
+    let respond = move |form: &Form, deletion: Deletion| {
+        let code = match deletion.accepted {
+            true => StatusCode::ACCEPTED,
+            false => StatusCode::OK,
+        };
+        match deletion.answer {
+            Answer::Object => respond::object(code, form, &kind, &deletion.object),
+            // A Status is never converted (API-73).
+            Answer::Status(status) => Ok(respond::document(code, form, status.to_json())),
+        }
     };
-    match deletion.answer {
-        Answer::Object => respond::object(code, &form, kind, &deletion.object),
-        // A Status is never converted (API-73).
-        Answer::Status(status) => Ok(respond::document(code, &form, status.to_json())),
-    }
+    let is_large = target.is_large();
+    scope.answer(&form, is_large, deletion, respond).await
 }
 
 /// The options of a deletion. A body replaces the query entirely (API-83).

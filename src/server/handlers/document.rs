@@ -11,8 +11,12 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::warnings::Warnings;
 use crate::schema::Schema;
-use crate::server::large_requests::LARGE_REQUEST_BYTES;
+use crate::server::large_requests::{LARGE_REQUEST_BYTES, is_large};
 use crate::server::negotiation::BodyForm;
+
+/// Bodies of protobuf above this size are large. A message without fields takes two bytes, and as
+/// JSON twenty and more.
+const LARGE_PROTOBUF_BYTES: usize = LARGE_REQUEST_BYTES / 4;
 
 /// A body that was read but not decoded.
 #[derive(Clone)]
@@ -27,8 +31,11 @@ impl Document {
     /// Whether to decode the body away from the HTTP thread. YAML always counts as large: its
     /// parser waits for a thread of its own, and a few bytes of aliases may expand to megabytes.
     pub(super) fn is_large(&self) -> bool {
-        matches!(self.form, BodyForm::Text(BodyFormat::Yaml))
-            || self.body.len() > LARGE_REQUEST_BYTES
+        match self.form {
+            BodyForm::Text(BodyFormat::Yaml) => true,
+            BodyForm::Text(BodyFormat::Json) => is_large(&self.body),
+            BodyForm::Protobuf => self.body.len() > LARGE_PROTOBUF_BYTES,
+        }
     }
 
     /// Decodes an object, and reports duplicate and unknown fields as the client asked (API-88 to

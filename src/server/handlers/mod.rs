@@ -10,6 +10,7 @@
 
 mod applied;
 mod backup;
+mod carry_out;
 mod compact;
 mod connect;
 mod create;
@@ -83,7 +84,7 @@ pub struct RequestScope<'r> {
     /// The access for work that continues after the request.
     pub access: Access,
     /// What the request takes of the limits. `None` for watches.
-    pub counted: Option<&'r Counted>,
+    pub counted: Option<&'r Arc<Counted>>,
 }
 
 type Answered = Result<Answer, Box<Status>>;
@@ -212,7 +213,10 @@ impl RequestScope<'_> {
             .saturating_duration_since(tokio::time::Instant::now());
         let _reserved = match body.is_here() {
             true => None,
-            false => Some(self.server.bodies.reserve(self.announced_bytes())?),
+            false => {
+                let (user, bytes) = (&self.context.user.name, self.announced_bytes());
+                Some(self.server.bodies.reserve(user, bytes)?)
+            }
         };
         let read = body.collect(BODY_BYTES_MAX, left).await;
         if let Ok(body) = &read {
@@ -239,22 +243,6 @@ impl RequestScope<'_> {
         let form = self.body_form()?;
         let body = self.read(body).await?;
         Ok(Document { body, form })
-    }
-
-    /// Does the work here, or on other threads if it is large, so that it delays no other request.
-    ///
-    /// # Errors
-    /// The error of the work, or 429 when too much large work is in progress.
-    async fn carry_out<T: Send + 'static>(
-        &self,
-        is_large: bool,
-        work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
-    ) -> Result<T, Box<Status>> {
-        if is_large {
-            self.server.large_requests.run(work).await
-        } else {
-            work.await
-        }
     }
 }
 

@@ -1,16 +1,18 @@
 //! PATCH of an object (http.md 4.1).
 
+use std::sync::Arc;
+
 use super::{Answered, RequestScope, applied, capability, written};
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
-use crate::registry::UpdateSource;
+use crate::registry::{UpdateSource, Written};
 use crate::server::body::RequestBody;
-use crate::server::large_requests::LARGE_REQUEST_BYTES;
+use crate::server::large_requests::is_large;
 use crate::server::negotiation::{
     self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH,
 };
-use crate::server::respond;
+use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
 
 /// JSON patches above this size count as large. It is enough for about a hundred operations.
@@ -22,7 +24,7 @@ pub(super) async fn patch(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let kind = target.storage.response_kind();
+    let kind = Arc::clone(target.storage.response_kind());
     // Check the patch type before anything else.
     let given = given(scope, target)?;
     let form = scope.object_form(Offer::of(target))?;
@@ -43,9 +45,10 @@ pub(super) async fn patch(
         let patching = patcher.update(&context, target.object(), source, &options);
         patching.await
     };
-    let written_object = scope.carry_out(is_large, update).await?;
-    let code = written(written_object.created);
-    respond::object(code, &form, kind, &written_object.object)
+    let respond = move |form: &Form, done: Written| {
+        respond::object(written(done.created), form, &kind, &done.object)
+    };
+    scope.answer(&form, is_large, update, respond).await
 }
 
 /// The patch of a body. One that can't be read is refused when its object was found, as
@@ -81,13 +84,18 @@ impl Given {
     fn is_large(&self, body: &[u8]) -> bool {
         match self {
             // Each operation may touch all of an object.
-            Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES,
-            Given::Plain(PatchKind::Merge | PatchKind::Strategic) => {
-                body.len() > LARGE_REQUEST_BYTES
-            }
-            Given::Apply => !applied::is_json(body) || body.len() > LARGE_REQUEST_BYTES,
+            Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES || may_copy(body),
+            Given::Plain(PatchKind::Merge | PatchKind::Strategic) => is_large(body),
+            Given::Apply => !applied::is_json(body) || is_large(body),
         }
     }
+}
+
+/// Whether operations may copy: each copy can double the object, up to megabytes. The word may be
+/// written with escapes.
+fn may_copy(operations: &[u8]) -> bool {
+    let has = |text: &[u8]| operations.windows(text.len()).any(|part| part == text);
+    has(b"copy") || has(b"\\u")
 }
 
 fn given(scope: &RequestScope<'_>, target: &Target) -> Result<Given, Box<Status>> {
@@ -111,4 +119,24 @@ fn has_struct(target: &Target) -> bool {
     let found = target.storage.resource().object_type.found();
     let of = found.and_then(|(schema, id)| schema.get(id));
     of.is_some_and(|of| !of.is_open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_operations_that_can_multiply_an_object_are_large() {
+        let is_large = |body: &str| Given::Plain(PatchKind::Json).is_large(body.as_bytes());
+        assert!(!is_large(
+            r#"[{"op":"add","path":"/metadata/labels/c","value":"d"}]"#
+        ));
+        assert!(is_large(
+            r#"[{"op":"copy","from":"/data","path":"/data/a"}]"#
+        ));
+        assert!(is_large(
+            r#"[{"op":"\u0063opy","from":"/data","path":"/data/a"}]"#
+        ));
+        assert!(is_large(&" ".repeat(LARGE_OPERATIONS_BYTES + 1)));
+    }
 }

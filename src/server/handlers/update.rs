@@ -6,10 +6,10 @@ use super::document::Document;
 use super::{Answered, RequestScope, capability, written};
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::warnings::Warnings;
-use crate::registry::{Replacement, UpdateSource};
+use crate::registry::{Replacement, UpdateSource, Written};
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
-use crate::server::respond;
+use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
 
 /// Replaces an object.
@@ -18,7 +18,7 @@ pub(super) async fn update(
     target: &Target,
     body: RequestBody,
 ) -> Answered {
-    let kind = target.storage.response_kind();
+    let kind = Arc::clone(target.storage.response_kind());
     let form = scope.object_form(Offer::of(target))?;
     let body = scope.read(body).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Update)?;
@@ -49,7 +49,8 @@ pub(super) async fn update(
         let updating = updater.update(&context, target.object(), source, &options);
         updating.await
     };
-    let written_object = scope.carry_out(is_large, update).await?;
-    let code = written(written_object.created);
-    respond::object(code, &form, kind, &written_object.object)
+    let respond = move |form: &Form, done: Written| {
+        respond::object(written(done.created), form, &kind, &done.object)
+    };
+    scope.answer(&form, is_large, update, respond).await
 }

@@ -179,7 +179,7 @@ pub fn bytes(pieces: impl Stream<Item = Bytes> + 'static) -> Answer {
 
 /// Records the size of the response once it is known. A response in pieces counts as being answered
 /// until its last piece.
-pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Counted>) -> Answer {
+pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Arc<Counted>>) -> Answer {
     let body = std::mem::take(answer.body_mut());
     *answer.body_mut() = match body {
         ResponseBody::Chunks(chunks) => {
@@ -204,7 +204,7 @@ pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Counted>) 
 struct Sent {
     bytes: usize,
     sizes: Histogram,
-    _counted: Option<Counted>,
+    _counted: Option<Arc<Counted>>,
 }
 
 impl Sent {

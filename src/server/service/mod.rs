@@ -172,7 +172,7 @@ impl Service {
         }
         let allowed = Allowed::of(info, &query)?;
         let requester = self.requester(parts, (info, &query), record).await?;
-        let counted = self.admitted(info, &requester.user)?;
+        let counted = self.admitted(info, &requester.user)?.map(Arc::new);
         let attributes = Attributes::of(&requester.user, info, &query);
         let authorized = authorization::authorize(&*server.authorizer, &attributes);
         record.authorized(authorized.is_ok());
@@ -320,7 +320,7 @@ impl Service {
         answer: Answer,
         labels: &RequestLabels,
         info: &RequestInfo,
-        counted: Option<Counted>,
+        counted: Option<Arc<Counted>>,
     ) -> Answer {
         if !info.is_resource || !info.is_read_only() || info.is_long_running() {
             return answer;

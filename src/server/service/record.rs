@@ -13,7 +13,7 @@ use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
 use crate::registry::context::Annotations;
-use crate::server::audit::Trail;
+use crate::server::audit::{Afterwards, Trail};
 use crate::server::auth::Notes;
 use crate::server::respond::Answer;
 
@@ -94,6 +94,11 @@ impl RequestRecord {
         if let Some(trail) = &self.trail {
             trail.has_read(body, headers);
         }
+    }
+
+    /// What audits an outcome that comes when the client is gone, if there is an audit log.
+    pub fn afterwards(&self) -> Option<Afterwards> {
+        self.trail.as_ref().map(Trail::afterwards)
     }
 
     /// The request was answered.

@@ -30,6 +30,7 @@ use super::{
     ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction,
     UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
 };
+use crate::api::abandoned;
 use crate::api::object::Object;
 
 mod create;
@@ -276,8 +277,15 @@ impl Underlying {
         mutation: Mutation,
     ) -> Result<Outcome, StorageError> {
         let key = mutation.key.clone();
+        self.begin_write(&key)?;
         let answer = self.submit(operation, mutation).await;
         answer.map_err(|error| self.engine_fault(&key.to_text(), error))
+    }
+
+    /// Binds the request to be carried out to its end. One that was given up writes nothing.
+    fn begin_write(&self, key: &Key) -> Result<(), StorageError> {
+        let refused = |status| self.fault(&key.to_text(), StorageErrorKind::Refused(status));
+        abandoned::begin_write().map_err(refused)
     }
 
     async fn submit(
@@ -359,6 +367,7 @@ impl Underlying {
                 origin: origin.clone(),
                 prepared: prepared.prepared(),
             };
+            self.begin_write(key)?;
             let outstanding = Outstanding::new(hold.clone());
             let answer = self.submit(operation, mutation).await;
             outstanding.answered(&answer);

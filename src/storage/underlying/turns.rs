@@ -112,6 +112,7 @@ impl Underlying {
             prepared: put.prepared.prepared(),
         };
         let object = put.prepared.object();
+        self.begin_write(key)?;
         let started = Instant::now();
         let outstanding = Outstanding::new(hold);
         let (mut issuer, ticket) = ticket();

@@ -22,6 +22,7 @@ pub use self::size::{is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
+use crate::abandoned::{NOBODY, is_abandoned};
 use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
 use crate::schema::{Schema, Shape, Struct, Type, is_zero};
 
@@ -40,6 +41,9 @@ const WEIGHT_OF_VALUE: usize = 2;
 /// Objects that people store need up to forty times their text. `[{"":0},{"":0},...]` needs a
 /// hundred times its text.
 pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
+
+/// After so many values and names a read asks whether anybody still waits for it.
+const STEPS: usize = 1024;
 
 /// The memory of a text in addition to its bytes.
 const BYTES_OF_TEXT: usize = 16;
@@ -90,6 +94,8 @@ enum Guide<'g> {
 struct Reading {
     weight: usize,
     tree_bytes_left: usize,
+    /// The values and names so far.
+    steps: usize,
     numbers: Numbers,
     /// Whether an object is read into an earlier one of the same name, as Go reads into structs.
     merges: bool,
@@ -115,6 +121,7 @@ impl Reading {
         Reading {
             weight: 0,
             tree_bytes_left: tree_bytes,
+            steps: 0,
             numbers,
             merges: false,
             has_lines: false,
@@ -202,6 +209,10 @@ impl Reading {
     }
 
     fn take<E: Error>(&mut self, tree_bytes: usize) -> Result<(), E> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS) && is_abandoned() {
+            return Err(E::custom(NOBODY));
+        }
         match self.tree_bytes_left.checked_sub(tree_bytes) {
             Some(left) if self.weight <= MAX_WEIGHT => {
                 self.tree_bytes_left = left;
