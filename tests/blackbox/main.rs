@@ -51,6 +51,7 @@ mod large_requests;
 mod limits;
 mod lost_store;
 mod managers;
+mod many_errors;
 mod model;
 mod namespaces;
 mod observation;

@@ -41,6 +41,8 @@ pub struct Struct {
     pub(super) fields: Vec<Field>,
     /// The places of those that may be printed without a value.
     pub(super) printed_without_value: Vec<usize>,
+    /// How many maps the canonical form of the empty struct has that are not empty.
+    pub(super) nodes_of_empty: usize,
     /// The places of those that tell an empty value from an absent one, or have such fields below.
     pub(super) to_empties: Vec<usize>,
     /// The places of those lists whose items may lack what tells them apart, or that have such
@@ -358,6 +360,12 @@ impl Struct {
     /// The field with this name in JSON.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.get(self.place(name)?)
+    }
+
+    /// How many maps the canonical form of the empty struct has that are not empty. `{}` takes more
+    /// memory when it is filled in than its text suggests.
+    pub(crate) fn nodes_of_empty(&self) -> usize {
+        self.nodes_of_empty
     }
 
     /// The fields that may be printed without a value.

@@ -221,6 +221,11 @@ impl Resolver<'_, '_> {
         fields.sort_by(|one, other| one.name.cmp(&other.name));
         let printed = |(place, field)| is_printed_without_value(field).then_some(place);
         let printed = fields.iter().enumerate().filter_map(printed);
+        let printed: Vec<usize> = printed.collect();
+        let is_struct =
+            |field: &&Field| matches!(field.of.shape, Shape::Struct(_)) && !field.of.is_pointer;
+        let structs = printed.iter().filter_map(|place| fields.get(*place));
+        let structs = structs.filter(is_struct).count();
         Ok(Struct {
             to_empties: Vec::new(),
             to_keyless: Vec::new(),
@@ -231,7 +236,8 @@ impl Resolver<'_, '_> {
             is_atomic: text.words.contains(&"map=atomic"),
             is_union: text.words.contains(&"union"),
             is_open: text.words.contains(&"open"),
-            printed_without_value: printed.collect(),
+            nodes_of_empty: usize::from(!printed.is_empty()) + structs,
+            printed_without_value: printed,
             message: Default::default(),
             fields,
         })

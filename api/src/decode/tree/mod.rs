@@ -338,6 +338,9 @@ impl Node<'_> {
                 seen.push(&field.name);
             }
         }
+        if members.is_empty() {
+            self.reading.take(of.nodes_of_empty() * BYTES_OF_NODE)?;
+        }
         Ok(Value::Object(later_wins(earlier, members)))
     }
 
