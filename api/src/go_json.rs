@@ -178,6 +178,25 @@ pub fn syntax_error(document: &[u8]) -> Option<String> {
     reader.document().err()
 }
 
+/// Whether a document may be deeper than Go reads any. [`syntax_error`] tells.
+pub fn may_be_too_deep(document: &[u8]) -> bool {
+    if document.len() <= MAX_DEPTH {
+        return false;
+    }
+    let (mut levels, mut is_text, mut is_escaped) = (0_usize, false, false);
+    document.iter().any(|byte| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' | b'[' if !is_text => levels += 1,
+            b'}' | b']' if !is_text => levels = levels.saturating_sub(1),
+            _ => {}
+        }
+        levels > MAX_DEPTH
+    })
+}
+
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }

@@ -611,3 +611,26 @@ async fn connections_beyond_the_limit_are_closed_and_the_others_go_on() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+/// API-63: members that no type has are not kept. A body with them may be 10,000 levels deep.
+#[tokio::test]
+async fn what_is_not_kept_is_as_deep_as_go_reads_it() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    for (levels, is_read) in [(9_998, true), (9_999, false), (1_000_000, false)] {
+        let inside = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let body = format!(r#"{{"metadata":{{"name":"deep","nothing":{inside}}}}}"#);
+        let path = "/api/v1/namespaces?dryRun=All&fieldValidation=Ignore";
+        let call = Call::new("POST", path).body("application/json", body);
+        let answer = client.call(call).await;
+        match is_read {
+            true => drop(answer.expect(201)),
+            false => {
+                let status = answer.refusal(400, "BadRequest");
+                let message = status["message"].as_str().unwrap();
+                assert!(message.contains("exceeded max depth"), "{message}");
+            }
+        }
+    }
+    still_works(&client).await;
+}

@@ -32,6 +32,7 @@ mod encryption;
 mod errors;
 mod every_kind;
 mod expiry;
+mod expressions;
 mod garbage_collection;
 mod hostile;
 mod hostile_settings;

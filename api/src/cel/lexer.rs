@@ -1,8 +1,8 @@
 //! The words of an expression.
 
-use super::Fault;
+use super::Faults;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     /// An operator, a bracket, a keyword.
     Mark(&'static str),
@@ -11,17 +11,18 @@ pub(super) enum Kind {
     Int,
     Uint,
     Float,
-    /// With its value.
-    Text(String),
+    /// With the place of its value in [`Words::values`].
+    Text(usize),
     Bytes,
     End,
 }
 
-#[derive(Clone, Debug)]
+/// A word: the numbers of its first character and of the one behind it, and what it is.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub at: usize,
+    pub end: usize,
     pub kind: Kind,
-    pub text: String,
 }
 
 impl Token {
@@ -37,26 +38,33 @@ const MARKS: [&str; 23] = [
 ];
 const WORDS: [&str; 4] = ["in", "true", "false", "null"];
 
-/// The words, the last of which is the end, and the faults between them.
-pub(super) fn tokens(text: &[char]) -> (Vec<Token>, Vec<Fault>) {
+/// The words of an expression, the last of which is the end.
+#[derive(Default)]
+pub(super) struct Words {
+    pub tokens: Vec<Token>,
+    /// The values of texts.
+    pub values: Vec<String>,
+    /// The faults between the words.
+    pub faults: Faults,
+}
+
+pub(super) fn words(text: &[char]) -> Words {
     let mut lexer = Lexer {
         text,
         at: 0,
-        tokens: Vec::new(),
-        faults: Vec::new(),
+        words: Words::default(),
     };
     while lexer.at < text.len() {
         lexer.token();
     }
     lexer.push(Kind::End, text.len());
-    (lexer.tokens, lexer.faults)
+    lexer.words
 }
 
 struct Lexer<'t> {
     text: &'t [char],
     at: usize,
-    tokens: Vec<Token>,
-    faults: Vec<Fault>,
+    words: Words,
 }
 
 impl Lexer<'_> {
@@ -64,32 +72,20 @@ impl Lexer<'_> {
         self.text.get(self.at + ahead).copied()
     }
 
-    fn piece(&self, end: usize) -> String {
-        let piece = self.text.get(self.at..end).unwrap_or_default();
-        piece.iter().collect()
-    }
-
     fn push(&mut self, kind: Kind, end: usize) {
-        let text = match kind {
-            Kind::End => "<EOF>".to_owned(),
-            _ => self.piece(end),
-        };
-        self.tokens.push(Token {
-            at: self.at,
-            kind,
-            text,
-        });
+        let at = self.at;
+        self.words.tokens.push(Token { at, end, kind });
         self.at = end;
     }
 
     /// What is no word, up to the character at which that was clear.
     fn fault(&mut self, end: usize) {
         let end = end.min(self.text.len());
-        let what = format!(
-            "Syntax error: token recognition error at: '{}'",
-            self.piece(end)
-        );
-        self.faults.push(Fault { at: self.at, what });
+        let (at, text) = (self.at, self.text);
+        self.words.faults.add(at, || {
+            let piece: String = text.get(at..end).unwrap_or_default().iter().collect();
+            format!("Syntax error: token recognition error at: '{piece}'")
+        });
         self.at = end;
     }
 
@@ -122,9 +118,10 @@ impl Lexer<'_> {
         if first == '%' {
             return self.push(Kind::Mark("%"), self.at + 1);
         }
+        let second = self.peek(1);
         let found = MARKS.into_iter().find(|mark| {
-            let mut letters = mark.chars().enumerate();
-            letters.all(|(ahead, letter)| self.peek(ahead) == Some(letter))
+            let mut letters = mark.chars();
+            letters.next() == Some(first) && letters.next().is_none_or(|c| Some(c) == second)
         });
         match found {
             Some(mark) => self.push(Kind::Mark(mark), self.at + mark.len()),
@@ -140,8 +137,9 @@ impl Lexer<'_> {
             .take_while(|c| **c == '_' || c.is_ascii_alphanumeric())
             .count();
         let end = self.at + length;
-        let text = self.piece(end);
-        let word = WORDS.into_iter().find(|word| *word == text);
+        let text = self.text.get(self.at..end).unwrap_or_default();
+        let is = |word: &&str| word.len() == text.len() && word.chars().eq(text.iter().copied());
+        let word = WORDS.into_iter().find(is);
         self.push(word.map_or(Kind::Name, Kind::Mark), end);
     }
 
@@ -230,12 +228,14 @@ impl Lexer<'_> {
             && !is_raw
             && let Some(what) = self.escape_fault(start, end, is_bytes)
         {
-            let what = what.to_owned();
-            self.faults.push(Fault { at: self.at, what });
+            self.words.faults.add(self.at, || what.to_owned());
         }
         match read {
             Ok((end, _)) if is_bytes => self.push(Kind::Bytes, end),
-            Ok((end, value)) => self.push(Kind::Text(value), end),
+            Ok((end, value)) => {
+                self.push(Kind::Text(self.words.values.len()), end);
+                self.words.values.push(value);
+            }
             Err(end) if prefix == 0 => self.fault(end),
             // What stands in front is a name then.
             Err(_) => self.push(Kind::Name, self.at + prefix),

@@ -98,21 +98,40 @@ impl Node {
         Node { at, depth, what }
     }
 
-    /// The name with dots that this may be: `a.b.c`.
-    pub(super) fn qualified(&self) -> Option<String> {
-        match &self.what {
-            Expression::Name(name) => Some(name.trim_start_matches('.').to_owned()),
-            Expression::Select {
-                of,
-                name,
-                is_optional: false,
-            } => {
-                let mut whole = of.qualified()?;
-                whole.push('.');
-                whole.push_str(name);
-                Some(whole)
+    /// The names that this consists of, if it is a name with dots: `a.b.c`. There is none with more
+    /// dots than `most`.
+    fn parts(&self, most: usize) -> Option<Vec<&str>> {
+        let (mut parts, mut node) = (Vec::new(), self);
+        loop {
+            match &node.what {
+                Expression::Name(name) => {
+                    parts.push(name.trim_start_matches('.'));
+                    parts.reverse();
+                    return Some(parts);
+                }
+                Expression::Select {
+                    of,
+                    name,
+                    is_optional: false,
+                } if parts.len() < most => {
+                    parts.push(name);
+                    node = of;
+                }
+                _ => return None,
             }
-            _ => None,
         }
     }
+
+    /// The name with dots that this may be: `a.b.c`.
+    pub(super) fn qualified(&self) -> Option<String> {
+        self.parts(usize::MAX).map(|parts| parts.join("."))
+    }
+
+    /// As [`Node::qualified`], if it is as short as names are that are known.
+    pub(super) fn known_name(&self) -> Option<String> {
+        self.parts(MAX_DOTS).map(|parts| parts.join("."))
+    }
 }
+
+/// No name of a type, a function or a value has more dots.
+const MAX_DOTS: usize = 4;

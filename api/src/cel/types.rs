@@ -1,11 +1,11 @@
 //! The types of values, and which of them may stand for which.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 /// The type of a value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
     /// Anything. What it is shows when the expression is evaluated.
     Dyn,
@@ -52,12 +52,72 @@ pub enum Type {
 const MAX_DEPTH: usize = 10;
 
 /// A value with members. The name tells its type.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ObjectType {
-    /// The name of the type.
-    pub name: String,
-    /// The members.
-    pub fields: BTreeMap<String, Type>,
+    name: ObjectName,
+    /// The members in the order of their names.
+    fields: Box<[(Arc<str>, Type)]>,
+}
+
+/// The name of a type: a text, or that of the object around it with the name of a member. It is
+/// written when it is shown, so names of objects in objects take no more than their own part.
+#[derive(Clone, Debug)]
+pub struct ObjectName(Arc<Part>);
+
+#[derive(Debug)]
+struct Part {
+    above: Option<ObjectName>,
+    name: Arc<str>,
+}
+
+impl ObjectName {
+    /// A name of this text.
+    pub fn new(name: &str) -> ObjectName {
+        let name = name.into();
+        ObjectName(Arc::new(Part { above: None, name }))
+    }
+
+    /// The name of a member: `object.spec`.
+    pub fn member(&self, name: Arc<str>) -> ObjectName {
+        let above = Some(self.clone());
+        ObjectName(Arc::new(Part { above, name }))
+    }
+}
+
+/// Names of members are different, as each is made once.
+impl PartialEq for ObjectName {
+    fn eq(&self, other: &ObjectName) -> bool {
+        let is_plain = self.0.above.is_none() && other.0.above.is_none();
+        Arc::ptr_eq(&self.0, &other.0) || is_plain && self.0.name == other.0.name
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = &self.0.above {
+            above.fmt(f)?;
+            f.write_char('.')?;
+        }
+        f.write_str(&self.0.name)
+    }
+}
+
+impl ObjectType {
+    /// Whether the type has this name.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.name.0.above.is_none() && *self.name.0.name == *name
+    }
+
+    /// The type of a member.
+    pub(super) fn field(&self, name: &str) -> Option<&Type> {
+        let found = self
+            .fields
+            .binary_search_by(|(known, _)| (**known).cmp(name));
+        found
+            .ok()
+            .and_then(|at| self.fields.get(at))
+            .map(|(_, of)| of)
+    }
 }
 
 impl PartialEq for ObjectType {
@@ -65,6 +125,8 @@ impl PartialEq for ObjectType {
         self.name == other.name
     }
 }
+
+impl Eq for ObjectType {}
 
 impl Type {
     /// A list of these.
@@ -102,27 +164,25 @@ impl Type {
         }
     }
 
-    /// A value with these members.
-    pub fn object(name: &str, fields: impl IntoIterator<Item = (String, Type)>) -> Type {
-        Type::Object(Arc::new(ObjectType {
-            name: name.to_owned(),
-            fields: fields.into_iter().collect(),
-        }))
+    /// A value with these members. Of several of one name the last one counts.
+    pub fn object(name: ObjectName, fields: impl IntoIterator<Item = (Arc<str>, Type)>) -> Type {
+        let fields: BTreeMap<Arc<str>, Type> = fields.into_iter().collect();
+        let fields = fields.into_iter().collect();
+        Type::Object(Arc::new(ObjectType { name, fields }))
     }
 
-    /// The name of what a fault shows as an argument.
-    pub(super) fn as_argument(&self) -> String {
-        match self {
-            Type::Null => "null".to_owned(),
-            Type::Any => "any".to_owned(),
-            Type::Duration => "duration".to_owned(),
-            Type::Timestamp => "timestamp".to_owned(),
-            Type::List(of) => format!("list({})", of.as_argument()),
-            Type::Map(of) => format!("map({}, {})", of.0.as_argument(), of.1.as_argument()),
-            Type::Optional(of) => format!("optional_type({})", of.as_argument()),
-            Type::Type(of) => format!("type({})", of.as_argument()),
-            other => other.to_string(),
+    /// How many types it consists of.
+    pub(super) fn size(&self) -> usize {
+        1 + match self {
+            Type::List(of) | Type::Optional(of) | Type::Type(of) => of.size(),
+            Type::Map(of) => of.0.size() + of.1.size(),
+            _ => 0,
         }
+    }
+
+    /// What a fault shows of it as an argument.
+    pub(super) fn as_argument(&self) -> Argument<'_> {
+        Argument(self)
     }
 
     /// The type in which anything may stand where nothing is said of it.
@@ -179,9 +239,28 @@ impl fmt::Display for Type {
             Type::Map(of) => write!(f, "map({}, {})", of.0, of.1),
             Type::Optional(of) => write!(f, "optional_type({of})"),
             Type::Type(of) => write!(f, "type({of})"),
-            Type::Object(of) => f.write_str(&of.name),
+            Type::Object(of) => of.name.fmt(f),
             Type::Opaque(name) => f.write_str(name),
             Type::Wrong => f.write_str("!error!"),
+        }
+    }
+}
+
+/// A type as a fault shows it as an argument.
+pub(super) struct Argument<'t>(&'t Type);
+
+impl fmt::Display for Argument<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Type::Null => f.write_str("null"),
+            Type::Any => f.write_str("any"),
+            Type::Duration => f.write_str("duration"),
+            Type::Timestamp => f.write_str("timestamp"),
+            Type::List(of) => write!(f, "list({})", Argument(of)),
+            Type::Map(of) => write!(f, "map({}, {})", Argument(&of.0), Argument(&of.1)),
+            Type::Optional(of) => write!(f, "optional_type({})", Argument(of)),
+            Type::Type(of) => write!(f, "type({})", Argument(of)),
+            other => other.fmt(f),
         }
     }
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::document_paths::json_type;
 pub use crate::document_paths::{FieldFault, strict_decoding_error};
-use crate::go_json::syntax_error;
+use crate::go_json::{may_be_too_deep, syntax_error};
 use crate::object::Object;
 use crate::options::FieldValidation;
 use crate::resource::ResourceDefinition;
@@ -174,6 +174,12 @@ fn decode_typed(
     let fault = |error: serde_json::Error| json_fault(body, &error);
     match format {
         BodyFormat::Json => {
+            // Members that are not kept are not looked into, however deep they are.
+            if may_be_too_deep(body)
+                && let Some(why) = syntax_error(body)
+            {
+                return Err(why);
+            }
             let text = go_json_text(body);
             let mut reader = serde_json::Deserializer::from_str(&text);
             let seed = TypedSeed {

@@ -3,64 +3,65 @@
 //!
 //! This folder owns their model, what they say of values, and what they drop. It reads schemas
 //! that have been found to be structural, and knows no kind. Which schemas are refused is decided
-//! where definitions are checked.
+//! where definitions are checked. Schemas are read where they are needed and never copied, so they
+//! take no memory besides their document.
 
+mod budget;
 mod formats;
+mod numbers;
 pub mod pattern;
+mod patterns;
 mod prune;
 mod values;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
-use self::pattern::Pattern;
-
+pub use self::budget::Budget;
+pub use self::patterns::Patterns;
 pub use self::prune::prune;
 pub use self::values::{ValueFault, ValueFaultKind, validate_value};
 
-/// A schema, or a validation inside `allOf`, `anyOf`, `oneOf` and `not`.
+/// A schema, or a validation inside `allOf`, `anyOf`, `oneOf` and `not`. The schemas in it are
+/// documents that are read when they are needed.
 #[derive(Clone, Debug, Default)]
-pub struct Structural {
+pub struct Structural<'s> {
     /// The type: `object`, `array`, `string`, `integer`, `number`, `boolean`, or empty.
-    pub kind: String,
+    pub kind: &'s str,
     /// Whether `null` is a value.
     pub is_nullable: bool,
     /// What is filled in.
-    pub default: Option<Value>,
+    pub default: Option<&'s Value>,
     /// The items of a list.
-    pub items: Option<Box<Structural>>,
+    pub items: Option<&'s Value>,
     /// The members with names.
-    pub properties: BTreeMap<String, Structural>,
+    pub properties: Option<&'s Map<String, Value>>,
     /// The other members.
-    pub additional: Additional,
+    pub additional: Additional<'s>,
     /// Whether unknown members are kept.
     pub keeps_unknown: bool,
     /// Whether it is an object with a kind and metadata.
     pub is_embedded: bool,
-    /// Whether it is a whole number or a text.
-    pub is_int_or_string: bool,
     /// What is asked of values.
-    pub rules: ValueRules,
+    pub rules: ValueRules<'s>,
 }
 
 /// What is said of members without a schema of their own.
-#[derive(Clone, Debug, Default)]
-pub enum Additional {
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Additional<'s> {
     /// Nothing.
     #[default]
     Unsaid,
     /// They are there, or not.
     Allowed(bool),
     /// All of them have this schema.
-    Schema(Box<Structural>),
+    Schema(&'s Value),
 }
 
 /// What is asked of values, besides their type.
 #[derive(Clone, Debug, Default)]
-pub struct ValueRules {
+pub struct ValueRules<'s> {
     /// The name of a format.
-    pub format: String,
+    pub format: &'s str,
     /// The largest number.
     pub maximum: Option<f64>,
     /// Whether it is too large itself.
@@ -75,8 +76,8 @@ pub struct ValueRules {
     pub max_length: Option<i64>,
     /// The fewest characters of a text.
     pub min_length: Option<i64>,
-    /// What a text matches. One that is no pattern is asked of nothing.
-    pub pattern: Option<Pattern>,
+    /// What a text matches; empty for nothing. One that is no pattern is asked of nothing.
+    pub pattern: &'s str,
     /// The most items of a list.
     pub max_items: Option<i64>,
     /// The fewest items of a list.
@@ -86,92 +87,83 @@ pub struct ValueRules {
     /// The fewest members of an object.
     pub min_properties: Option<i64>,
     /// The values that there are.
-    pub values: Vec<Value>,
-    /// The members that must be there.
-    pub required: Vec<String>,
-    /// All of these hold.
-    pub all_of: Vec<Structural>,
+    pub values: &'s [Value],
+    /// The names of the members that must be there.
+    pub required: &'s [Value],
+    /// All of these schemas hold.
+    pub all_of: &'s [Value],
     /// At least one of these holds.
-    pub any_of: Vec<Structural>,
+    pub any_of: &'s [Value],
     /// Exactly one of these holds.
-    pub one_of: Vec<Structural>,
+    pub one_of: &'s [Value],
     /// This doesn't hold.
-    pub not: Option<Box<Structural>>,
+    pub not: Option<&'s Value>,
 }
 
-impl Structural {
+impl<'s> Structural<'s> {
     /// Reads a schema. What has another form than that of schemas is as absent.
-    pub fn read(schema: &Value) -> Structural {
-        let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
-        let text = |name: &str| {
-            let text = schema.get(name).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let items = schema.get("items").filter(|items| items.is_object());
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let properties = properties.into_iter().flat_map(Map::iter);
-        Structural {
-            kind: text("type"),
-            is_nullable: flag("nullable"),
-            default: schema
-                .get("default")
-                .filter(|value| !value.is_null())
-                .cloned(),
-            items: items.map(|items| Box::new(Structural::read(items))),
-            properties: properties
-                .map(|(name, schema)| (name.clone(), Structural::read(schema)))
-                .collect(),
-            additional: match schema.get("additionalProperties") {
-                Some(Value::Bool(are_allowed)) => Additional::Allowed(*are_allowed),
-                Some(of @ Value::Object(_)) => Additional::Schema(Box::new(Structural::read(of))),
-                _ => Additional::Unsaid,
-            },
-            keeps_unknown: flag("x-kubernetes-preserve-unknown-fields"),
-            is_embedded: flag("x-kubernetes-embedded-resource"),
-            is_int_or_string: flag("x-kubernetes-int-or-string"),
-            rules: ValueRules::read(schema),
+    pub fn read(schema: &'s Value) -> Structural<'s> {
+        let mut read = Structural::default();
+        for (name, value) in schema.as_object().into_iter().flatten() {
+            read.word(name, value);
         }
+        read
+    }
+
+    fn word(&mut self, name: &str, value: &'s Value) {
+        let is_true = *value == Value::Bool(true);
+        let schema = Some(value).filter(|value| value.is_object());
+        match name {
+            "type" => self.kind = value.as_str().unwrap_or_default(),
+            "nullable" => self.is_nullable = is_true,
+            "default" => self.default = Some(value).filter(|value| !value.is_null()),
+            "items" => self.items = schema,
+            "properties" => self.properties = value.as_object(),
+            "additionalProperties" => {
+                self.additional = match value {
+                    Value::Bool(are_allowed) => Additional::Allowed(*are_allowed),
+                    Value::Object(_) => Additional::Schema(value),
+                    _ => Additional::Unsaid,
+                };
+            }
+            "x-kubernetes-preserve-unknown-fields" => self.keeps_unknown = is_true,
+            "x-kubernetes-embedded-resource" => self.is_embedded = is_true,
+            name => self.rules.word(name, value),
+        }
+    }
+
+    /// The schema of a member with a name of its own.
+    fn property(&self, name: &str) -> Option<&'s Value> {
+        self.properties.and_then(|properties| properties.get(name))
     }
 }
 
-impl ValueRules {
-    fn read(schema: &Value) -> ValueRules {
-        let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
-        let float = |name: &str| schema.get(name).and_then(Value::as_f64);
-        let int = |name: &str| schema.get(name).and_then(Value::as_i64);
-        let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
-        let list = |name: &str| {
-            let list = schema.get(name).and_then(Value::as_array);
-            list.map(Vec::as_slice).unwrap_or_default()
-        };
-        let schemas = |name: &str| list(name).iter().map(Structural::read).collect();
-        let not = schema.get("not").filter(|not| not.is_object());
-        ValueRules {
-            format: text("format").to_owned(),
-            maximum: float("maximum"),
-            is_maximum_exclusive: flag("exclusiveMaximum"),
-            minimum: float("minimum"),
-            is_minimum_exclusive: flag("exclusiveMinimum"),
-            multiple_of: float("multipleOf"),
-            max_length: int("maxLength"),
-            min_length: int("minLength"),
-            pattern: match text("pattern") {
-                "" => None,
-                pattern => Pattern::new(pattern).ok(),
-            },
-            max_items: int("maxItems"),
-            min_items: int("minItems"),
-            max_properties: int("maxProperties"),
-            min_properties: int("minProperties"),
-            values: list("enum").to_vec(),
-            required: list("required")
-                .iter()
-                .filter_map(|name| name.as_str().map(str::to_owned))
-                .collect(),
-            all_of: schemas("allOf"),
-            any_of: schemas("anyOf"),
-            one_of: schemas("oneOf"),
-            not: not.map(|not| Box::new(Structural::read(not))),
+impl<'s> ValueRules<'s> {
+    fn word(&mut self, name: &str, value: &'s Value) {
+        let is_true = *value == Value::Bool(true);
+        let text = value.as_str().unwrap_or_default();
+        let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        match name {
+            "format" => self.format = text,
+            "maximum" => self.maximum = value.as_f64(),
+            "exclusiveMaximum" => self.is_maximum_exclusive = is_true,
+            "minimum" => self.minimum = value.as_f64(),
+            "exclusiveMinimum" => self.is_minimum_exclusive = is_true,
+            "multipleOf" => self.multiple_of = value.as_f64(),
+            "maxLength" => self.max_length = value.as_i64(),
+            "minLength" => self.min_length = value.as_i64(),
+            "pattern" => self.pattern = text,
+            "maxItems" => self.max_items = value.as_i64(),
+            "minItems" => self.min_items = value.as_i64(),
+            "maxProperties" => self.max_properties = value.as_i64(),
+            "minProperties" => self.min_properties = value.as_i64(),
+            "enum" => self.values = list,
+            "required" => self.required = list,
+            "allOf" => self.all_of = list,
+            "anyOf" => self.any_of = list,
+            "oneOf" => self.one_of = list,
+            "not" => self.not = Some(value).filter(|value| value.is_object()),
+            _ => {}
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Patterns as Go reads them (RE2), in front of a library whose syntax differs in details. A
 //! pattern is read once: its faults are told in Go's words, and it is written anew for the library.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use regex::Regex;
@@ -17,25 +16,42 @@ const MAX_DEPTH: usize = 200;
 /// The memory of a compiled pattern.
 const MAX_SIZE: usize = 1 << 20;
 
+/// The parts of a pattern that may be compiled. A pattern with more would be larger than
+/// [`MAX_SIZE`], and reading it would take many times that.
+const MAX_PARTS: usize = 1 << 15;
+
+/// As many parts as a class of Unicode has at most, and as one has whose letters may be of either
+/// case.
+const CLASS_PARTS: usize = 700;
+const FOLDED_CLASS_PARTS: usize = 3000;
+
+/// The steps for compiling the smallest pattern, and for each of its parts.
+const COMPILE_STEPS: usize = 200;
+const STEPS_FOR_PART: usize = 4;
+
 /// The classes with names in brackets.
 const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
     "space", "upper", "word", "xdigit",
 ];
 
-/// How many names of classes are remembered.
-const MAX_NAMES: usize = 1024;
+/// The ranges of letters in a class with a short name.
+const SHORT_CLASS_PARTS: usize = 6;
 
-/// Whether the library knows classes of Unicode by these names.
-static NAMES: Mutex<Option<HashMap<String, bool>>> = Mutex::new(None);
+/// The longest name of a class of Unicode.
+const MAX_UNICODE_NAME: usize = 40;
 
-/// A pattern that texts are matched with. It is compiled when the first text comes.
+/// The names of classes of Unicode that the library knows and that were asked for.
+static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+
+/// A pattern that texts are matched with.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    text: String,
     translated: String,
-    cost: usize,
-    regex: Arc<OnceLock<Option<Regex>>>,
+    /// How many letters and ranges of letters it has.
+    parts: usize,
+    /// How often a part is repeated at most.
+    repeats: usize,
 }
 
 impl Pattern {
@@ -44,62 +60,54 @@ impl Pattern {
     /// # Errors
     /// Why Go can't read it: ``missing closing ]: `[` ``.
     pub fn new(text: &str) -> Result<Pattern, String> {
-        let (translated, repeats) = translated(text)?;
+        let mut reader = Reader {
+            whole: text,
+            rest: text,
+            out: String::with_capacity(text.len() + 8),
+            parts: 0,
+            is_folded: false,
+            has_no_class_end: false,
+            groups: vec![Group::default()],
+        };
+        reader.read()?;
+        let repeats = reader.groups.first().map_or(1, |group| group.repeats);
         Ok(Pattern {
-            text: text.to_owned(),
-            cost: translated.len().saturating_mul(repeats.max(1)),
-            translated,
-            regex: Arc::default(),
+            translated: reader.out,
+            parts: reader.parts,
+            repeats: repeats.max(1),
         })
-    }
-
-    /// The pattern as it was written.
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// How long it takes to match a byte, at most, as a number of comparisons.
     pub fn cost(&self) -> usize {
-        self.cost
+        self.parts.saturating_mul(self.repeats).min(MAX_PARTS)
     }
 
-    /// Whether a part of a text matches. No text matches a pattern that is too large to compile.
-    pub fn matches(&self, text: &str) -> bool {
-        let regex = self.regex.get_or_init(|| {
-            let mut builder = regex::RegexBuilder::new(&self.translated);
-            let builder = builder.size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE);
-            builder.build().ok()
-        });
-        regex.as_ref().is_some_and(|regex| regex.is_match(text))
+    /// How long it takes to compile it, as steps of a budget.
+    pub fn compile_steps(&self) -> usize {
+        COMPILE_STEPS + STEPS_FOR_PART * self.parts.min(MAX_PARTS) + self.cost()
+    }
+
+    /// The pattern as the library has it. There is none if it is too large.
+    pub fn compiled(&self) -> Option<Regex> {
+        if self.parts > MAX_PARTS {
+            return None;
+        }
+        let mut builder = regex::RegexBuilder::new(&self.translated);
+        let builder = builder.size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE);
+        builder.build().ok()
     }
 }
 
-/// Whether the library knows a class of Unicode.
+/// Whether the library knows a class of Unicode. The names that it knows are a few hundred.
 fn is_class(class: &str) -> bool {
-    let mut names = NAMES.lock();
-    let names = names.get_or_insert_default();
-    if let Some(known) = names.get(class) {
-        return *known;
+    let mut known = KNOWN.lock();
+    let known = known.get_or_insert_default();
+    let is_known = known.contains(class) || Regex::new(class).is_ok();
+    if is_known && !known.contains(class) {
+        known.insert(class.to_owned());
     }
-    let is_known = Regex::new(class).is_ok();
-    if names.len() >= MAX_NAMES {
-        names.clear();
-    }
-    names.insert(class.to_owned(), is_known);
     is_known
-}
-
-/// The pattern in the library's syntax, and how often its parts are repeated.
-fn translated(text: &str) -> Result<(String, usize), String> {
-    let mut reader = Reader {
-        whole: text,
-        rest: text,
-        out: String::with_capacity(text.len() + 8),
-        groups: vec![Group::default()],
-    };
-    reader.read()?;
-    let repeats = reader.groups.first().map_or(1, |group| group.repeats);
-    Ok((reader.out, repeats))
 }
 
 /// A group that is read, or the whole pattern.
@@ -115,6 +123,11 @@ struct Reader<'p> {
     whole: &'p str,
     rest: &'p str,
     out: String,
+    parts: usize,
+    /// Whether letters may be of either case somewhere.
+    is_folded: bool,
+    /// Whether no name of a class in brackets ends behind.
+    has_no_class_end: bool,
     groups: Vec<Group>,
 }
 
@@ -148,6 +161,7 @@ impl<'p> Reader<'p> {
 
     /// Something that can be repeated was read.
     fn atom(&mut self, repeats: usize) {
+        self.parts += 1;
         if let Some(group) = self.groups.last_mut() {
             group.last = Some(repeats);
             group.repeats = group.repeats.max(repeats);
@@ -276,6 +290,7 @@ impl<'p> Reader<'p> {
         let (mut is_negated, mut has_flag) = (false, false);
         loop {
             let letter = self.next();
+            self.is_folded |= letter == Some('i');
             match letter {
                 Some('i' | 'm' | 's' | 'U') => has_flag = true,
                 Some('-') if !is_negated => (is_negated, has_flag) = (true, false),
@@ -342,6 +357,7 @@ impl<'p> Reader<'p> {
         };
         self.skip(2);
         self.out.push_str(class);
+        self.parts += SHORT_CLASS_PARTS;
         Ok(true)
     }
 
@@ -373,12 +389,25 @@ impl<'p> Reader<'p> {
         let is_name = name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
         // Categories have one or two letters; the others are scripts.
         let is_short = name.len() <= 2 || name.starts_with(|c: char| c.is_ascii_uppercase());
-        if name.is_empty() || name.len() > 40 || !is_name || !is_short || !is_class(&class) {
+        if name.is_empty()
+            || name.len() > MAX_UNICODE_NAME
+            || !is_name
+            || !is_short
+            || !is_class(&class)
+        {
             let what = self.since(before);
             return Err(format!("invalid character class range: `{what}`"));
         }
         self.out.push_str(&class);
+        self.class_parts();
         Ok(())
+    }
+
+    fn class_parts(&mut self) {
+        self.parts += match self.is_folded {
+            true => FOLDED_CLASS_PARTS,
+            false => CLASS_PARTS,
+        };
     }
 
     /// A letter that is written with a backslash.
@@ -455,7 +484,7 @@ impl<'p> Reader<'p> {
             }
             is_first = false;
             if self.rest.starts_with("[:")
-                && let Some(end) = self.rest.find(":]")
+                && let Some(end) = self.class_name_end()
             {
                 let start = self.rest;
                 let name = self.rest.get(2..end).unwrap_or_default();
@@ -465,6 +494,7 @@ impl<'p> Reader<'p> {
                     return Err(format!("invalid character class range: `{what}`"));
                 }
                 self.out.push_str(self.since(start));
+                self.parts += SHORT_CLASS_PARTS;
                 continue;
             }
             if first == '\\' && self.known_class()? {
@@ -476,6 +506,17 @@ impl<'p> Reader<'p> {
         self.out.push(']');
         self.atom(1);
         Ok(())
+    }
+
+    /// Where the name of a class ends that begins here: `[:alpha:]`. If none ends behind, it is not
+    /// looked for again.
+    fn class_name_end(&mut self) -> Option<usize> {
+        if self.has_no_class_end {
+            return None;
+        }
+        let end = self.rest.find(":]");
+        self.has_no_class_end = end.is_none();
+        end
     }
 
     /// A letter in brackets, or a range of them. An error without a text is a missing bracket.
@@ -493,8 +534,16 @@ impl<'p> Reader<'p> {
                 return Err(Some(format!("invalid character class range: `{what}`")));
             }
         }
-        let (low, high) = (u32::from(low), u32::from(high));
-        let _ = write!(self.out, "\\x{{{low:x}}}-\\x{{{high:x}}}");
+        if low < high {
+            let (low, high) = (u32::from(low), u32::from(high));
+            let _ = write!(self.out, "\\x{{{low:x}}}-\\x{{{high:x}}}");
+        } else {
+            self.literal(low);
+        }
+        self.parts += 1;
+        if self.is_folded && u32::from(high) - u32::from(low) > LETTERS_OF_A_CASE {
+            self.class_parts();
+        }
         Ok(())
     }
 
@@ -506,10 +555,16 @@ impl<'p> Reader<'p> {
     }
 }
 
+/// A range of more letters may have the letters of many cases.
+const LETTERS_OF_A_CASE: u32 = 128;
+
 /// The counts of a repetition in braces, and its length: `{2,5}`.
 fn counts(text: &str) -> Option<(usize, Option<usize>, usize)> {
-    let end = text.find('}')?;
-    let inside = text.get(1..end)?;
+    let is_part = |byte: u8| byte == b',' || byte.is_ascii_digit();
+    let end = 1 + text.bytes().skip(1).position(|byte| !is_part(byte))?;
+    let inside = text
+        .get(1..end)
+        .filter(|_| text.as_bytes().get(end) == Some(&b'}'))?;
     let number = |digits: &str| {
         let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let has_zero = digits.len() > 1 && digits.starts_with('0');
@@ -551,6 +606,38 @@ mod tests {
         assert!(Pattern::new(&"((((((((a{30}){30}){30}".repeat(3)).is_err());
     }
 
+    /// What would take much memory to read is not compiled.
+    #[test]
+    fn large_patterns_are_not_compiled() {
+        for part in [
+            "\\pL",
+            "[\\pL]",
+            "(?i)\\pL",
+            "(?i)[\u{e9}-\u{ffff}]",
+            "a",
+            ".",
+            "\\S",
+            "[a-z]",
+        ] {
+            let pattern = Pattern::new(&part.repeat(100_000)).unwrap();
+            assert!(pattern.compiled().is_none(), "{part}");
+            assert!(pattern.cost() <= MAX_PARTS);
+        }
+        assert!(
+            Pattern::new(&"\\pL".repeat(4))
+                .unwrap()
+                .compiled()
+                .is_some()
+        );
+    }
+
+    /// Brackets and braces that nothing closes are looked at once.
+    #[test]
+    fn patterns_are_read_in_linear_time() {
+        assert!(Pattern::new(&format!("[{}", "[:".repeat(1_500_000))).is_err());
+        assert!(Pattern::new(&format!("{}}}", "a{1".repeat(1_000_000))).is_ok());
+    }
+
     #[test]
     fn texts_match_as_in_go() {
         for (pattern, text, matches) in [
@@ -570,7 +657,11 @@ mod tests {
             ("^[^\\s]+$", "a b", false),
             ("#x ", "#x ", true),
         ] {
-            let found = Pattern::new(pattern).unwrap().matches(text);
+            let found = Pattern::new(pattern)
+                .unwrap()
+                .compiled()
+                .unwrap()
+                .is_match(text);
             assert_eq!(found, matches, "{pattern} {text}");
         }
     }

@@ -2,51 +2,54 @@
 //! They come in its order: the type, the combinations, the text, the format, the number, the list,
 //! the values, the object.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::formats::has_format;
-use super::{Additional, Structural};
-use crate::field_error::go_number;
+use super::numbers::{equal, is_multiple, number_value, out_of_range};
+use super::{Additional, Budget, Patterns, Structural};
+use crate::field_error::{beginning, go_number};
 
 /// No value has more faults than this. Further ones are not looked for.
 const MAX_FAULTS: usize = 100;
 
-/// How much is looked at for one value: a value beside a schema is a step, and so are some thousand
-/// comparisons of a text with a pattern. Large lists beside many alternatives would take hours.
-const MAX_STEPS: usize = 2_000_000;
+/// The bytes of a text that are looked at in one step, and those of a fault that is written.
+const BYTES_IN_STEP: usize = 64;
+const WRITTEN_IN_STEP: usize = 16;
 
-/// The values of an enumeration that are compared in one step.
-const VALUES_IN_STEP: usize = 16;
+/// The members of objects that are looked at in one step, and the values that are compared.
+const MEMBERS_IN_STEP: usize = 8;
 
-/// The values of an enumeration that a fault names. More would not be shown.
-const MAX_SUPPORTED: usize = 1000;
+/// The steps of finding out whether a text has a format, and the bytes of it that are one more.
+const FORMAT_STEPS: usize = 10;
+const FORMAT_BYTES_IN_STEP: usize = 16;
 
-/// The steps of compiling a pattern.
-const COMPILE_STEPS: usize = 1000;
-
-/// The comparisons that are one step.
-const COMPARISONS_IN_STEP: usize = 4096;
+/// The stack that a level takes, and what is added when it is short.
+const RED_ZONE: usize = 64 * 1024;
+const MORE_STACK: usize = 1024 * 1024;
 
 /// A fault of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ValueFault {
-    /// Where in the value: `a.b[0].c`; empty for the value as a whole.
+pub struct ValueFault<'v> {
+    /// Where in the value: `a.b[0].c`; empty for the value as a whole. A long path is cut.
     pub path: String,
     /// What is wrong.
-    pub kind: ValueFaultKind,
+    pub kind: ValueFaultKind<'v>,
 }
 
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ValueFaultKind {
+pub enum ValueFaultKind<'v> {
     /// A member is missing; the path names it.
     Required,
     /// It is none of the values that there are.
     NotSupported {
         /// The value.
-        value: Value,
-        /// The values that there are, as texts.
-        supported: Vec<String>,
+        value: &'v Value,
+        /// The values that there are.
+        supported: &'v [Value],
     },
     /// A text has more than so many characters.
     TooLong(i64),
@@ -60,72 +63,135 @@ pub enum ValueFaultKind {
     /// It has another type, or another format.
     Type {
         /// What is shown of the value.
-        value: Value,
+        value: Cow<'v, Value>,
         /// The fault in words.
         detail: String,
     },
     /// It breaks another rule.
     Invalid {
         /// What is shown of the value.
-        value: Value,
+        value: Cow<'v, Value>,
         /// The fault in words.
         detail: String,
     },
 }
 
-/// The faults of a value.
-pub fn validate_value(value: &Value, schema: &Structural) -> Vec<ValueFault> {
-    let mut check = Check::default();
-    check.value(value, schema, "");
-    if check.steps > MAX_STEPS {
-        check.faults.clear();
-        let detail = "takes too long to validate".to_owned();
-        check.invalid("", "", detail);
-    }
+/// The faults of a value. If the budget is spent, they are not all that there are.
+pub fn validate_value<'v>(
+    value: &'v Value,
+    schema: &'v Value,
+    patterns: &mut Patterns<'v>,
+    budget: &Budget,
+) -> Vec<ValueFault<'v>> {
+    let mut check = Check {
+        faults: Vec::new(),
+        matches: 0,
+        patterns,
+        budget,
+    };
+    check.value(value, schema, &Path::Top);
     check.faults
+}
+
+/// Where in a value something is. It is written when a fault is told.
+#[derive(Clone, Copy)]
+enum Path<'p> {
+    Top,
+    /// A member. Behind the top there is a dot only if the schema doesn't name the member.
+    Member(&'p Path<'p>, &'p str),
+    Other(&'p Path<'p>, &'p str),
+    Item(&'p Path<'p>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Top => Ok(()),
+            Path::Member(above, name) => match above {
+                Path::Top => f.write_str(name),
+                above => write!(f, "{above}.{name}"),
+            },
+            Path::Other(above, name) => write!(f, "{above}.{name}"),
+            Path::Item(above, index) => write!(f, "{above}[{index}]"),
+        }
+    }
 }
 
 /// The faults found so far, and how much was found to be right: of several alternatives that fail,
 /// the one with the most is told of.
-#[derive(Default)]
-struct Check {
-    faults: Vec<ValueFault>,
+struct Check<'c, 'v> {
+    faults: Vec<ValueFault<'v>>,
     matches: usize,
-    steps: usize,
+    patterns: &'c mut Patterns<'v>,
+    budget: &'c Budget,
 }
 
-impl Check {
-    fn fault(&mut self, path: &str, kind: ValueFaultKind) {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(ValueFault {
-                path: path.to_owned(),
-                kind,
-            });
+impl<'v> Check<'_, 'v> {
+    /// Whether another fault is kept. Its path is written.
+    fn keeps(&mut self, path: &Path<'_>) -> Option<String> {
+        if self.faults.len() >= MAX_FAULTS {
+            return None;
+        }
+        let path = beginning(path);
+        let is_left = self.budget.take(1 + path.len() / WRITTEN_IN_STEP);
+        is_left.then_some(path)
+    }
+
+    fn fault(&mut self, path: &Path<'_>, kind: ValueFaultKind<'v>) {
+        if let Some(path) = self.keeps(path) {
+            self.faults.push(ValueFault { path, kind });
         }
     }
 
-    fn invalid(&mut self, path: &str, value: impl Into<Value>, detail: String) {
-        let value = value.into();
-        self.fault(path, ValueFaultKind::Invalid { value, detail });
+    /// The part of a detail that is shown. What is written takes its steps.
+    fn written(&mut self, detail: fmt::Arguments<'_>) -> String {
+        let detail = beginning(detail);
+        // If nothing is left, the next step finds it out.
+        let _ = self.budget.take(detail.len() / WRITTEN_IN_STEP);
+        detail
     }
 
-    fn wrong_type(&mut self, path: &str, expected: &str, found: &str) {
-        let detail = format!("{path} in body must be of type {expected}: {found:?}");
-        let value = Value::from(found);
-        self.fault(path, ValueFaultKind::Type { value, detail });
+    fn invalid(&mut self, path: &Path<'_>, value: Cow<'v, Value>, detail: fmt::Arguments<'_>) {
+        if let Some(path) = self.keeps(path) {
+            let detail = self.written(detail);
+            let kind = ValueFaultKind::Invalid { value, detail };
+            self.faults.push(ValueFault { path, kind });
+        }
     }
 
-    fn value(&mut self, value: &Value, schema: &Structural, path: &str) {
-        self.steps += 1;
-        if self.faults.len() >= MAX_FAULTS || self.steps > MAX_STEPS {
+    /// As [`Check::invalid`], of something that is shown as a value of its own.
+    fn invalid_as(&mut self, path: &Path<'_>, value: impl Into<Value>, detail: fmt::Arguments<'_>) {
+        self.invalid(path, Cow::Owned(value.into()), detail);
+    }
+
+    fn wrong_type(&mut self, path: &Path<'_>, expected: &str, found: &str) {
+        if let Some(shown) = self.keeps(path) {
+            let detail = self.written(format_args!(
+                "{path} in body must be of type {expected}: {found:?}"
+            ));
+            let value = Cow::Owned(Value::from(beginning(found)));
+            let kind = ValueFaultKind::Type { value, detail };
+            self.faults.push(ValueFault { path: shown, kind });
+        }
+    }
+
+    /// A value beside a schema. This is the step that everything else is made of.
+    fn value(&mut self, value: &'v Value, schema: &'v Value, path: &Path<'_>) {
+        if self.faults.len() >= MAX_FAULTS || !self.budget.take(1) {
             return;
         }
+        stacker::maybe_grow(RED_ZONE, MORE_STACK, || {
+            self.value_here(value, &Structural::read(schema), path);
+        });
+    }
+
+    fn value_here(&mut self, value: &'v Value, schema: &Structural<'v>, path: &Path<'_>) {
         let before = self.faults.len();
         self.type_of(value, schema, path);
         if !value.is_null() {
             self.combinations(value, schema, path);
             match value {
-                Value::String(text) => self.text(text, schema, path),
+                Value::String(text) => self.text(value, text, schema, path),
                 Value::Number(number) => self.number(value, number.as_f64(), schema, path),
                 Value::Array(items) => self.list(items, schema, path),
                 _ => {}
@@ -140,9 +206,8 @@ impl Check {
         }
     }
 
-    fn type_of(&mut self, value: &Value, schema: &Structural, path: &str) {
-        let kind = schema.kind.as_str();
-        let format = schema.rules.format.as_str();
+    fn type_of(&mut self, value: &'v Value, schema: &Structural<'v>, path: &Path<'_>) {
+        let (kind, format) = (schema.kind, schema.rules.format);
         if kind.is_empty() && format.is_empty() {
             return;
         }
@@ -178,64 +243,67 @@ impl Check {
         }
     }
 
-    /// What another schema says of the value.
-    fn attempt(&mut self, value: &Value, schema: &Structural, path: &str) -> Check {
+    /// What another schema says of the value: the faults, and how much was right.
+    fn attempt(
+        &mut self,
+        value: &'v Value,
+        schema: &'v Value,
+        path: &Path<'_>,
+    ) -> (Vec<ValueFault<'v>>, usize) {
         let mut check = Check {
-            steps: self.steps,
-            ..Check::default()
+            faults: Vec::new(),
+            matches: 0,
+            patterns: &mut *self.patterns,
+            budget: self.budget,
         };
         check.value(value, schema, path);
-        self.steps = check.steps;
-        check
+        (check.faults, check.matches)
     }
 
     /// How many alternatives hold, and the faults of the one that fails least.
     fn alternatives(
         &mut self,
-        value: &Value,
-        schemas: &[Structural],
-        path: &str,
+        value: &'v Value,
+        schemas: &'v [Value],
+        path: &Path<'_>,
         one_suffices: bool,
-    ) -> (usize, Vec<ValueFault>) {
+    ) -> (usize, Vec<ValueFault<'v>>) {
         let mut valid = 0;
-        let mut best: Option<Check> = None;
+        let mut best: Option<(Vec<ValueFault<'v>>, usize)> = None;
         for of in schemas {
-            let found = self.attempt(value, of, path);
-            if found.faults.is_empty() {
+            let (faults, matches) = self.attempt(value, of, path);
+            if faults.is_empty() {
                 valid += 1;
                 if one_suffices {
                     break;
                 }
-            } else if best
-                .as_ref()
-                .is_none_or(|best| found.matches > best.matches)
-            {
-                best = Some(found);
+            } else if best.as_ref().is_none_or(|(_, most)| matches > *most) {
+                best = Some((faults, matches));
             }
         }
-        (valid, best.map(|best| best.faults).unwrap_or_default())
+        (valid, best.map(|(faults, _)| faults).unwrap_or_default())
     }
 
-    fn combinations(&mut self, value: &Value, schema: &Structural, path: &str) {
+    fn combinations(&mut self, value: &'v Value, schema: &Structural<'v>, path: &Path<'_>) {
         let rules = &schema.rules;
         if !rules.any_of.is_empty() {
-            let (valid, best) = self.alternatives(value, &rules.any_of, path, true);
+            let (valid, best) = self.alternatives(value, rules.any_of, path, true);
             if valid == 0 {
-                let detail = format!("{path:?} must validate at least one schema (anyOf)");
-                self.invalid(path, "", detail);
+                self.combination(path, "validate at least one schema (anyOf)");
                 self.faults.extend(best);
             }
         }
         if !rules.one_of.is_empty() {
-            let (valid, best) = self.alternatives(value, &rules.one_of, path, false);
+            let (valid, best) = self.alternatives(value, rules.one_of, path, false);
             if valid != 1 {
                 let found = match valid {
                     0 => "Found none valid".to_owned(),
                     valid => format!("Found {valid} valid alternatives"),
                 };
-                let detail =
-                    format!("{path:?} must validate one and only one schema (oneOf). {found}");
-                self.invalid(path, "", detail);
+                self.combination(
+                    path,
+                    &format!("validate one and only one schema (oneOf). {found}"),
+                );
                 if valid == 0 {
                     self.faults.extend(best);
                 }
@@ -243,70 +311,94 @@ impl Check {
         }
         if !rules.all_of.is_empty() {
             let mut valid = 0;
-            for of in &rules.all_of {
-                let found = self.attempt(value, of, path);
-                valid += usize::from(found.faults.is_empty());
-                self.faults.extend(found.faults);
+            for of in rules.all_of {
+                let (faults, _) = self.attempt(value, of, path);
+                valid += usize::from(faults.is_empty());
+                let room = MAX_FAULTS.saturating_sub(self.faults.len());
+                self.faults.extend(faults.into_iter().take(room));
             }
             if valid != rules.all_of.len() {
                 let none = if valid == 0 { ". None validated" } else { "" };
-                let detail = format!("{path:?} must validate all the schemas (allOf){none}");
-                self.invalid(path, "", detail);
+                self.combination(path, &format!("validate all the schemas (allOf){none}"));
             }
         }
-        if let Some(not) = &rules.not
-            && self.attempt(value, not, path).faults.is_empty()
+        if let Some(not) = rules.not
+            && self.attempt(value, not, path).0.is_empty()
         {
-            let detail = format!("{path:?} must not validate the schema (not)");
-            self.invalid(path, "", detail);
+            self.combination(path, "not validate the schema (not)");
         }
         self.faults.truncate(MAX_FAULTS);
     }
 
-    fn text(&mut self, text: &str, schema: &Structural, path: &str) {
+    fn combination(&mut self, path: &Path<'_>, wanted: &str) {
+        if let Some(shown) = self.keeps(path) {
+            let detail = format_args!("{shown:?} must {wanted}");
+            self.invalid_as(path, "", detail);
+        }
+    }
+
+    fn text(&mut self, value: &'v Value, text: &str, schema: &Structural<'v>, path: &Path<'_>) {
+        if !self.budget.take(text.len() / BYTES_IN_STEP) {
+            return;
+        }
         let rules = &schema.rules;
         let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         let too_long = rules.max_length.filter(|limit| length() > *limit);
         let too_short = rules.min_length.filter(|limit| length() < *limit);
-        let mismatch = rules.pattern.as_ref();
-        let mismatch = mismatch.filter(|pattern| {
-            let comparisons = text.len().saturating_mul(pattern.cost());
-            self.steps += COMPILE_STEPS + comparisons / COMPARISONS_IN_STEP;
-            self.steps <= MAX_STEPS && !pattern.matches(text)
-        });
+        let pattern = rules.pattern;
+        let is_mismatch =
+            !pattern.is_empty() && self.patterns.matches(pattern, text, self.budget) == Some(false);
         if let Some(limit) = too_long {
             self.fault(path, ValueFaultKind::TooLong(limit));
         } else if let Some(limit) = too_short {
-            let detail = format!("{path} in body should be at least {limit} chars long");
-            self.invalid(path, text, detail);
-        } else if let Some(pattern) = mismatch {
-            let detail = format!("{path} in body should match '{}'", pattern.text());
-            self.invalid(path, text, detail);
+            let detail = format_args!("{path} in body should be at least {limit} chars long");
+            self.invalid(path, Cow::Borrowed(value), detail);
+        } else if is_mismatch {
+            let detail = format_args!("{path} in body should match '{pattern}'");
+            self.invalid(path, Cow::Borrowed(value), detail);
         }
-        let is_number = matches!(schema.kind.as_str(), "number" | "integer");
-        if !is_number && !has_format(text, &rules.format) {
-            self.wrong_type(path, &rules.format, text);
+        let is_number = matches!(schema.kind, "number" | "integer");
+        if is_number || rules.format.is_empty() {
+            return;
+        }
+        // The pattern of one format counts letters.
+        let bytes_in_step = if rules.format == "hostname" {
+            1
+        } else {
+            FORMAT_BYTES_IN_STEP
+        };
+        if !self.budget.take(FORMAT_STEPS + text.len() / bytes_in_step) {
+            return;
+        }
+        if !has_format(text, rules.format) {
+            self.wrong_type(path, rules.format, text);
         }
     }
 
-    fn number(&mut self, value: &Value, number: Option<f64>, schema: &Structural, path: &str) {
+    fn number(
+        &mut self,
+        value: &'v Value,
+        number: Option<f64>,
+        schema: &Structural<'v>,
+        path: &Path<'_>,
+    ) {
         let Some(number) = number else { return };
         let rules = &schema.rules;
-        if let Some(range) = out_of_range(number, &schema.kind, &rules.format) {
-            let kind = &schema.kind;
-            let detail = format!("Checked value must be of type {kind} {range} in {path}");
-            self.invalid(path, "", detail);
+        if let Some(range) = out_of_range(number, schema.kind, rules.format) {
+            let kind = schema.kind;
+            let detail = format_args!("Checked value must be of type {kind} {range} in {path}");
+            self.invalid_as(path, "", detail);
         }
         if let Some(factor) = rules.multiple_of {
             let factor = self.boundary(value, factor, schema, "MultipleOf", path);
             let shown = go_number(factor);
             if factor <= 0.0 {
                 let detail =
-                    format!("factor MultipleOf declared for {path} must be positive: {shown}");
-                self.invalid(path, number_value(factor), detail);
+                    format_args!("factor MultipleOf declared for {path} must be positive: {shown}");
+                self.invalid_as(path, number_value(factor), detail);
             } else if !is_multiple(number, factor) {
-                let detail = format!("{path} in body should be a multiple of {shown}");
-                self.invalid(path, value.clone(), detail);
+                let detail = format_args!("{path} in body should be a multiple of {shown}");
+                self.invalid(path, Cow::Borrowed(value), detail);
             }
         }
         if let Some(limit) = rules.minimum {
@@ -333,42 +425,42 @@ impl Check {
     /// with the whole part of a limit, unless the limit is wrong for the type.
     fn boundary(
         &mut self,
-        value: &Value,
+        value: &'v Value,
         limit: f64,
-        schema: &Structural,
+        schema: &Structural<'v>,
         name: &str,
-        path: &str,
+        path: &Path<'_>,
     ) -> f64 {
-        if let Some(range) = out_of_range(limit, &schema.kind, &schema.rules.format) {
-            let kind = &schema.kind;
-            let detail = format!("{name} value must be of type {kind} {range} in {path}");
-            self.invalid(path, "", detail);
+        if let Some(range) = out_of_range(limit, schema.kind, schema.rules.format) {
+            let kind = schema.kind;
+            let detail = format_args!("{name} value must be of type {kind} {range} in {path}");
+            self.invalid_as(path, "", detail);
             return limit;
         }
         if value.is_f64() { limit } else { limit.trunc() }
     }
 
-    fn beyond(&mut self, value: &Value, limit: f64, words: Option<&str>, path: &str) {
+    fn beyond(&mut self, value: &'v Value, limit: f64, words: Option<&str>, path: &Path<'_>) {
         if let Some(words) = words {
             let limit = match value.is_f64() {
                 true => go_number(limit),
                 false => limit.to_string(),
             };
-            let detail = format!("{path} in body should be {words} {limit}");
-            self.invalid(path, value.clone(), detail);
+            let detail = format_args!("{path} in body should be {words} {limit}");
+            self.invalid(path, Cow::Borrowed(value), detail);
         }
     }
 
-    fn list(&mut self, items: &[Value], schema: &Structural, path: &str) {
-        if let Some(of) = &schema.items {
+    fn list(&mut self, items: &'v [Value], schema: &Structural<'v>, path: &Path<'_>) {
+        if let Some(of) = schema.items {
             for (index, item) in items.iter().enumerate() {
-                self.value(item, of, &format!("{path}[{index}]"));
+                self.value(item, of, &Path::Item(path, index));
             }
         }
         let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
         if let Some(limit) = schema.rules.min_items.filter(|limit| count < *limit) {
-            let detail = format!("{path} in body should have at least {limit} items");
-            self.invalid(path, count, detail);
+            let detail = format_args!("{path} in body should have at least {limit} items");
+            self.invalid_as(path, count, detail);
         }
         if let Some(limit) = schema.rules.max_items.filter(|limit| count > *limit) {
             let found = items.len();
@@ -376,31 +468,33 @@ impl Check {
         }
     }
 
-    fn known_values(&mut self, value: &Value, schema: &Structural, path: &str) {
-        let values = &schema.rules.values;
-        self.steps += values.len() / VALUES_IN_STEP;
-        if self.steps > MAX_STEPS {
+    fn known_values(&mut self, value: &'v Value, schema: &Structural<'v>, path: &Path<'_>) {
+        let supported = schema.rules.values;
+        if supported.is_empty() {
             return;
         }
-        let is_known = values.iter().any(|known| equal(known, value));
-        if values.is_empty() || is_known || value.is_null() && schema.is_nullable {
+        let steps = (1 + supported.len() / MEMBERS_IN_STEP) * (1 + weight(value));
+        if !self.budget.take(steps) {
             return;
         }
-        let as_text = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let supported = values.iter().take(MAX_SUPPORTED).map(as_text).collect();
-        let value = value.clone();
-        self.fault(path, ValueFaultKind::NotSupported { value, supported });
+        let is_known = supported.iter().any(|known| equal(known, value))
+            || value.is_null() && schema.is_nullable;
+        if !is_known {
+            self.fault(path, ValueFaultKind::NotSupported { value, supported });
+        }
     }
 
-    fn object(&mut self, members: &Map<String, Value>, schema: &Structural, path: &str) {
+    fn object(
+        &mut self,
+        members: &'v Map<String, Value>,
+        schema: &Structural<'v>,
+        path: &Path<'_>,
+    ) {
         let rules = &schema.rules;
         let count = i64::try_from(members.len()).unwrap_or(i64::MAX);
         if let Some(limit) = rules.min_properties.filter(|limit| count < *limit) {
-            let detail = format!("{path} in body should have at least {limit} properties");
-            self.invalid(path, count, detail);
+            let detail = format_args!("{path} in body should have at least {limit} properties");
+            self.invalid_as(path, count, detail);
             return;
         }
         if let Some(limit) = rules.max_properties.filter(|limit| count > *limit) {
@@ -408,36 +502,49 @@ impl Check {
             self.fault(path, ValueFaultKind::TooMany { found, limit });
             return;
         }
+        let names = members.len() + rules.required.len();
+        if !self.budget.take(names / MEMBERS_IN_STEP) {
+            return;
+        }
         for (name, value) in members {
-            if schema.properties.contains_key(name) {
+            if schema.property(name).is_some() {
                 continue;
             }
+            let below = Path::Other(path, name);
             match &schema.additional {
                 Additional::Allowed(false) => {
-                    let detail = format!("{path}.{name} in body is a forbidden property");
-                    self.invalid(path, name.as_str(), detail);
+                    let detail = format_args!("{below} in body is a forbidden property");
+                    self.invalid_as(path, beginning(name), detail);
                 }
-                Additional::Schema(of) => self.value(value, of, &format!("{path}.{name}")),
+                Additional::Schema(of) => self.value(value, of, &below),
                 _ => {}
             }
         }
-        for name in &rules.required {
+        for name in rules.required.iter().filter_map(Value::as_str) {
             if !members.contains_key(name) {
-                self.fault(&member_path(path, name), ValueFaultKind::Required);
+                self.fault(&Path::Member(path, name), ValueFaultKind::Required);
             }
         }
         for (name, value) in members {
-            if let Some(of) = schema.properties.get(name) {
-                self.value(value, of, &member_path(path, name));
+            if let Some(of) = schema.property(name) {
+                self.value(value, of, &Path::Member(path, name));
             }
         }
     }
 }
 
-fn member_path(path: &str, name: &str) -> String {
-    match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
+/// How many steps it takes to compare a value with some others.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len() / BYTES_IN_STEP,
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) => {
+            let below = members.iter();
+            1 + below
+                .map(|(name, value)| name.len() / BYTES_IN_STEP + 1 + weight(value))
+                .sum::<usize>()
+        }
     }
 }
 
@@ -453,69 +560,46 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Whether two values are the same. A float that is whole is the same as the whole number.
-fn equal(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        _ => left == right,
-    }
-}
-
-/// Why a number is not in the range of its type and format.
-fn out_of_range(number: f64, kind: &str, format: &str) -> Option<String> {
-    let is_outside = match (kind, format) {
-        ("integer", "int32") => {
-            number.fract() != 0.0 || number > f64::from(i32::MAX) || number < f64::from(i32::MIN)
-        }
-        ("integer", _) => number.fract() != 0.0,
-        ("number", "float") => number.abs() > f64::from(f32::MAX),
-        _ => false,
-    };
-    is_outside.then(|| match (kind, format) {
-        ("integer", "int32" | "int64") | ("number", "float") => format!("with format {format}"),
-        _ => "(default format)".to_owned(),
-    })
-}
-
-/// Whether a factor divides a number, but for what floats get wrong.
-fn is_multiple(number: f64, factor: f64) -> bool {
-    let quotient = if factor < 1.0 {
-        1.0 / factor * number
-    } else {
-        number / factor
-    };
-    let nearest = quotient.round();
-    (quotient - nearest).abs() < 1e-9 * quotient.abs().max(1.0)
-}
-
-fn number_value(number: f64) -> Value {
-    let is_whole = number.fract() == 0.0 && number.abs() < 1e15;
-    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
-    match is_whole {
-        true => Value::from(number as i64),
-        false => Value::from(number),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
+    /// The text of the refusal, if the budget of both is spent.
+    fn refusal(value: &Value, schema: &Value) -> Option<String> {
+        let budget = Budget::of(&json!([value, schema]));
+        let faults = validate_value(value, schema, &mut Patterns::default(), &budget);
+        assert!(faults.len() <= MAX_FAULTS);
+        budget.refusal()
+    }
+
     /// Many values beside many alternatives take a bounded time (CRD-13).
     #[test]
     fn what_would_take_hours_is_refused() {
         let mut never = vec![json!({"maximum": -1}); 5000];
         never.push(json!({"minimum": 0}));
-        let schema = Structural::read(&json!({
-            "type": "array", "items": {"type": "integer", "anyOf": never},
-        }));
-        let value = json!(vec![1; 100_000]);
-        let faults = validate_value(&value, &schema);
-        assert_eq!(faults.len(), 1);
-        let schema = Structural::read(&json!({"type": "string", "pattern": "(a?){900}b$"}));
-        let value = json!("a".repeat(2_000_000));
-        assert_eq!(validate_value(&value, &schema).len(), 1);
+        let schema = json!({"type": "array", "items": {"type": "integer", "anyOf": never}});
+        assert!(refusal(&json!(vec![1; 100_000]), &schema).is_some());
+        let schema = json!({"type": "string", "pattern": "(a?){900}b$"});
+        assert!(refusal(&json!("a".repeat(2_000_000)), &schema).is_some());
+        let schema = json!({"items": {"required": vec!["a"; 10_000]}});
+        assert!(refusal(&json!(vec![json!({"a": 1}); 10_000]), &schema).is_some());
+        let large = json!(vec![json!({"a": [1, 2]}); 100]);
+        let schema = json!({"items": {"enum": vec![large.clone(); 1000]}});
+        assert!(refusal(&json!(vec![large; 1000]), &schema).is_some());
+        // Patterns in turns, of which not all are kept.
+        let all: Vec<Value> = (0..20)
+            .map(|at| json!({"pattern": format!("b|a{{{at}}}c")}))
+            .collect();
+        let schema = json!({"items": {"allOf": all}});
+        assert!(refusal(&json!(vec!["b"; 10_000]), &schema).is_some());
+        // The pattern of a format that counts letters.
+        let schema = json!({"anyOf": vec![json!({"format": "hostname"}); 60]});
+        assert!(refusal(&json!("a-b.".repeat(20_000) + "-"), &schema).is_some());
+        // Names are not written but in faults.
+        let name = "n".repeat(250_000);
+        let schema = json!({"properties": {&name: {"items": {"type": "integer"}}}});
+        assert_eq!(refusal(&json!({name: vec![1; 250_000]}), &schema), None);
     }
 }

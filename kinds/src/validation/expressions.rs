@@ -3,24 +3,19 @@
 
 use std::sync::{Arc, LazyLock};
 
-use api::cel::{Environment, Type, compile};
+use api::cel::{Environment, ObjectName, Refused, Type, compile};
 use api::field::{Field, LazyError};
+use api::structural::Budget;
 use serde_json::Value;
 
 use api::error_list::ErrorList;
 
-/// The most bytes of a part of a struct that expressions of one object have together. Expressions
-/// behind it are not read.
-const MAX_BYTES: usize = 1024 * 1024;
-
-/// The most variables of a policy whose types are known. Expressions of one with more are not read.
-const MAX_VARIABLES: usize = 500;
-
 fn object(name: &str, fields: &[(&str, Type)]) -> Type {
-    let fields = fields
-        .iter()
-        .map(|(name, of)| ((*name).to_owned(), of.clone()));
-    Type::object(name, fields)
+    let fields = fields.iter();
+    Type::object(
+        ObjectName::new(name),
+        fields.map(|(name, of)| (Arc::from(*name), of.clone())),
+    )
 }
 
 fn texts() -> Type {
@@ -139,13 +134,13 @@ pub static DEVICE: LazyLock<Environment> = LazyLock::new(|| {
 pub fn validate_expression(
     expression: &Field<'_>,
     environment: &Environment,
-    wanted: &str,
-    fits: fn(&Type) -> bool,
+    (wanted, fits): (&str, fn(&Type) -> bool),
+    budget: &Budget,
     errors: &mut ErrorList,
 ) -> Type {
-    match compile(expression.text(), environment) {
-        Err(why) => {
-            errors.push(failed(expression, &why));
+    match compile(expression.text(), environment, budget) {
+        Err(refused) => {
+            errors.extend(failed(expression, refused, budget));
             Type::Dyn
         }
         Ok(compiled) => {
@@ -159,40 +154,49 @@ pub fn validate_expression(
     }
 }
 
-fn failed<'f>(expression: &Field<'f>, why: &str) -> LazyError<'f> {
-    let detail = format!("compilation failed: {why}");
-    expression.invalid_value(expression.text(), detail)
+/// What is said of an expression that was refused. That the budget is spent is said once.
+fn failed<'f>(expression: &Field<'f>, refused: Refused, budget: &Budget) -> Option<LazyError<'f>> {
+    match refused {
+        Refused::Wrong(why) => {
+            let detail = format!("compilation failed: {why}");
+            Some(expression.invalid_value(expression.text(), detail))
+        }
+        Refused::Spent => budget.refusal().map(|why| expression.forbidden(why)),
+    }
 }
 
 /// Adds the errors of a condition.
 pub fn validate_condition(
     expression: &Field<'_>,
     environment: &Environment,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
-    validate_expression(
-        expression,
-        environment,
-        "bool",
-        |of| *of == Type::Bool,
-        errors,
-    );
+    let is_bool = |of: &Type| *of == Type::Bool;
+    validate_expression(expression, environment, ("bool", is_bool), budget, errors);
 }
 
 /// Adds the errors of a condition of which white space around it does not count.
 pub fn validate_trimmed_condition(
     expression: &Field<'_>,
     environment: &Environment,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     let trimmed = expression.text().trim().into();
-    validate_condition(&expression.with_value(&trimmed), environment, errors);
+    validate_condition(
+        &expression.with_value(&trimmed),
+        environment,
+        budget,
+        errors,
+    );
 }
 
 /// Adds the errors of an expression that selects devices.
 pub fn validate_device_selector(expression: &Field<'_>, errors: &mut ErrorList) {
-    match compile(expression.text(), &DEVICE) {
-        Err(why) => errors.push(failed(expression, &why)),
+    let budget = Budget::of_expressions(expression.text().len());
+    match compile(expression.text(), &DEVICE, &budget) {
+        Err(refused) => errors.extend(failed(expression, refused, &budget)),
         Ok(compiled) if !matches!(compiled.result, Type::Bool | Type::Any) => {
             let found = &compiled.result;
             let detail = format!("must evaluate to bool or the unknown type, not {found}");
@@ -208,8 +212,8 @@ pub struct Policy {
     pub conditions: Environment,
     /// With the variables that were declared so far.
     pub expressions: Environment,
-    variables: Vec<(String, Type)>,
-    left: usize,
+    /// What reading the expressions may take.
+    pub budget: Budget,
 }
 
 impl Policy {
@@ -220,130 +224,134 @@ impl Policy {
             false => ADMISSION.clone(),
         };
         let has_variables = is_mutating || !spec.member("variables").is_empty();
-        let mut policy = Policy {
-            expressions: conditions.clone(),
-            conditions,
-            variables: Vec::new(),
-            left: MAX_BYTES,
+        let expressions = match has_variables {
+            true => conditions.clone().with_variables(),
+            false => conditions.clone(),
         };
-        if has_variables {
-            policy.renew();
+        Policy {
+            conditions,
+            expressions,
+            budget: Budget::of(spec.value().unwrap_or_default()),
         }
-        policy
-    }
-
-    /// Whether another expression of this length may be read.
-    pub fn may_read(&mut self, expression: &Field<'_>) -> bool {
-        let left = self.left.checked_sub(expression.text().len());
-        self.left = left.unwrap_or(0);
-        left.is_some()
-    }
-
-    fn renew(&mut self) {
-        let variables = Type::object("kubernetes.variables", self.variables.clone());
-        let expressions = self.expressions.clone();
-        self.expressions = expressions.with("variables", variables);
     }
 
     /// Reads a variable, which those behind it may use.
     pub fn declare(&mut self, name: &str, expression: &Field<'_>, errors: &mut ErrorList) {
-        if self.variables.len() >= MAX_VARIABLES || !self.may_read(expression) {
-            // What is behind it may be of any type.
-            self.left = 0;
-            return;
-        }
-        let any = |_: &Type| true;
-        let of = validate_expression(expression, &self.expressions, "", any, errors);
-        self.variables.push((name.to_owned(), of));
-        self.renew();
+        let any: (&str, fn(&Type) -> bool) = ("", |_| true);
+        let of = validate_expression(expression, &self.expressions, any, &self.budget, errors);
+        self.expressions.declare(name, of);
     }
 }
 
-/// The type of values of a schema, in rules about them. `left` is how many schemas may be looked
-/// at. What is behind them may be anything.
-pub fn of_schema(schema: &Value, is_root: bool, left: &mut usize) -> Option<Type> {
-    schema_type(schema, is_root, "object", left)
+/// The steps of finding the type of a schema.
+const SCHEMA_STEPS: usize = 3;
+
+/// The type of values of a schema, in rules about them. There is none for values of which nothing
+/// is known. If the budget is spent, what is left may be anything.
+pub fn of_schema(schema: &Value, is_root: bool, budget: &Budget) -> Option<Type> {
+    let name = Named {
+        above: None,
+        name: &Arc::from("object"),
+    };
+    schema_type(schema, is_root, &name, budget)
 }
 
-/// The type of values with a schema. There is none for values of which nothing is known.
-fn schema_type(schema: &Value, is_object: bool, name: &str, left: &mut usize) -> Option<Type> {
-    let Some(less) = left.checked_sub(1) else {
+/// What the type of an object is named after: a member of another one.
+struct Named<'n> {
+    above: Option<&'n ObjectName>,
+    name: &'n Arc<str>,
+}
+
+fn schema_type(schema: &Value, is_object: bool, name: &Named<'_>, budget: &Budget) -> Option<Type> {
+    if !budget.take(SCHEMA_STEPS) {
         return Some(Type::Dyn);
-    };
-    *left = less;
+    }
     let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
     if flag("x-kubernetes-int-or-string") {
         return Some(Type::Dyn);
     }
-    let kind = schema
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let format = schema
-        .get("format")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    Some(match kind {
+    let text = |name: &str| {
+        let text = schema.get(name).and_then(Value::as_str);
+        text.unwrap_or_default()
+    };
+    Some(match text("type") {
         "boolean" => Type::Bool,
         "integer" => Type::Int,
         "number" => Type::Double,
-        "string" => match format {
+        "string" => match text("format") {
             "byte" => Type::Bytes,
             "duration" => Type::Duration,
             "date" | "date-time" => Type::Timestamp,
             _ => Type::String,
         },
-        "array" => Type::list(schema_type(schema.get("items")?, false, name, left)?),
+        "array" => Type::list(schema_type(schema.get("items")?, false, name, budget)?),
         "object" => {
             let embedded = flag("x-kubernetes-embedded-resource");
-            return object_type(schema, is_object || embedded, name, left);
+            return object_type(schema, is_object || embedded, name, budget);
         }
         _ => return None,
     })
 }
 
-fn object_type(schema: &Value, is_object: bool, name: &str, left: &mut usize) -> Option<Type> {
+fn object_type(schema: &Value, is_object: bool, name: &Named<'_>, budget: &Budget) -> Option<Type> {
     let additional = schema.get("additionalProperties");
     if let Some(of) = additional.filter(|of| of.is_object()) {
-        return Some(Type::map(Type::String, schema_type(of, false, name, left)?));
+        let of = schema_type(of, false, name, budget)?;
+        return Some(Type::map(Type::String, of));
     }
-    let mut fields = std::collections::BTreeMap::new();
+    let own_name = match name.above {
+        Some(above) => above.member(Arc::clone(name.name)),
+        None => ObjectName::new(name.name),
+    };
+    let mut fields: Vec<(Arc<str>, Type)> = Vec::new();
     if is_object {
         let names = [("name", Type::String), ("generateName", Type::String)];
-        fields.insert("kind".to_owned(), Type::String);
-        fields.insert("apiVersion".to_owned(), Type::String);
-        fields.insert("metadata".to_owned(), object("object.metadata", &names));
+        fields.push(("kind".into(), Type::String));
+        fields.push(("apiVersion".into(), Type::String));
+        fields.push(("metadata".into(), object("object.metadata", &names)));
     }
+    let known = fields.len();
     let properties = schema.get("properties").and_then(Value::as_object);
     for (property, of) in properties.into_iter().flatten() {
-        if is_object && fields.contains_key(property) {
+        if fields
+            .iter()
+            .take(known)
+            .any(|(name, _)| **name == **property)
+        {
             continue;
         }
-        let whole = format!("{name}.{property}");
-        if let (Some(name), Some(of)) = (escaped(property), schema_type(of, false, &whole, left)) {
-            fields.insert(name, of);
+        let property = Arc::from(property.as_str());
+        let name = Named {
+            above: Some(&own_name),
+            name: &property,
+        };
+        if let Some(of) = schema_type(of, false, &name, budget)
+            && let Some(escaped) = escaped(&property)
+        {
+            fields.push((escaped, of));
         }
     }
-    Some(Type::Object(Arc::new(api::cel::ObjectType {
-        name: name.to_owned(),
-        fields,
-    })))
+    Some(Type::object(own_name, fields))
 }
 
 /// The name of a member in expressions. Some characters and words are written in another way; a
 /// name with others can't be written.
-fn escaped(name: &str) -> Option<String> {
+fn escaped(name: &Arc<str>) -> Option<Arc<str>> {
     if api::cel::is_reserved(name) {
-        return Some(format!("__{name}__"));
+        return Some(format!("__{name}__").into());
     }
     if name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {
         return None;
     }
-    let is_plain = |c: char| c == '_' || c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/');
-    if !name.chars().all(is_plain) {
+    let is_plain = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    let is_special = |c: char| matches!(c, '.' | '-' | '/');
+    if !name.chars().all(|c| is_plain(c) || is_special(c)) {
         return None;
+    }
+    if !name.contains(is_special) && !name.contains("__") {
+        return Some(Arc::clone(name));
     }
     let name = name.replace("__", "__underscores__");
     let name = name.replace('.', "__dot__").replace('-', "__dash__");
-    Some(name.replace('/', "__slash__"))
+    Some(name.replace('/', "__slash__").into())
 }

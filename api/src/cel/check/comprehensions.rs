@@ -1,6 +1,6 @@
 //! The types of macros: expressions about each item of a value.
 
-use super::super::tree::{Expression, Node};
+use super::super::tree::Node;
 use super::super::types::{Type, joined};
 use super::Checker;
 
@@ -31,25 +31,26 @@ impl Checker<'_> {
             Type::Map(of) => (of.0.clone(), of.1.clone()),
             Type::Dyn | Type::Any | Type::Wrong | Type::Parameter(_) => (Type::Dyn, Type::Dyn),
             other => {
-                let what = format!(
-                    "expression of type '{}' cannot be range of a comprehension (must be list, \
-                     map, or dynamic)",
-                    other.as_argument()
-                );
                 let is_sort = of.name == "sortBy";
-                self.wrong(if is_sort { of.at } else { of.target.at }, what);
+                let other = other.as_argument();
+                self.wrong(
+                    if is_sort { of.at } else { of.target.at },
+                    format_args!(
+                        "expression of type '{other}' cannot be range of a comprehension (must be \
+                         list, map, or dynamic)"
+                    ),
+                );
                 (Type::Wrong, Type::Wrong)
             }
         };
-        let before = self.bound.len();
-        for (node, found) in of.arguments.iter().take(of.names).zip([first, second]) {
-            if let Expression::Name(name) = &node.what {
-                self.bound.push((name.clone(), found));
-            }
+        let (names, parts) = of.arguments.split_at_checked(of.names).unwrap_or_default();
+        for (name, found) in names.iter().zip([first, second]) {
+            self.bind_name(name, found);
         }
-        let parts = of.arguments.get(of.names..).unwrap_or_default();
         let result = self.comprehended(of, &range, parts);
-        self.bound.truncate(before);
+        for name in names {
+            self.release_name(name);
+        }
         result
     }
 

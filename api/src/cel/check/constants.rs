@@ -2,7 +2,7 @@
 
 use super::super::tree::{Expression, Item, Literal, Node};
 use super::super::types::Type;
-use super::Checker;
+use super::{Checker, MORE_STACK, RED_ZONE};
 use crate::structural::pattern::Pattern;
 
 impl Checker<'_> {
@@ -19,7 +19,7 @@ impl Checker<'_> {
             _ => true,
         };
         if !is_valid {
-            self.wrong_later(last.at, format!("invalid {name} argument"));
+            self.wrong_later(last.at, format_args!("invalid {name} argument"));
         }
     }
 
@@ -86,7 +86,7 @@ impl Checker<'_> {
         if !takes(clause, of) {
             return Err(node);
         }
-        match &node.what {
+        stacker::maybe_grow(RED_ZONE, MORE_STACK, || match &node.what {
             Expression::List(items) => items
                 .iter()
                 .try_for_each(|item| self.fits_clause(clause, &item.node)),
@@ -95,7 +95,7 @@ impl Checker<'_> {
                 self.fits_clause(clause, value)
             }),
             _ => Ok(()),
-        }
+        })
     }
 }
 

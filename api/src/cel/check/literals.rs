@@ -2,7 +2,7 @@
 
 use super::super::functions::{message_type, named_type};
 use super::super::tree::{Item, Literal, Node};
-use super::super::types::{Type, is_same, joined};
+use super::super::types::{ObjectName, Type, is_same, joined};
 use super::Checker;
 
 pub(super) fn literal_type(literal: &Literal) -> Type {
@@ -27,8 +27,8 @@ struct Items {
 }
 
 impl Items {
-    /// Another item. If it is another type than the first one, the answer is what is wrong.
-    fn add(&mut self, found: Type) -> Option<String> {
+    /// Another item. If it is another type than the first one, the answer is that and its own.
+    fn add(&mut self, found: Type) -> Option<(Type, Type)> {
         let (Some(of), Some(first)) = (self.of.take(), self.first.take()) else {
             self.of = Some(found.clone());
             self.first = Some(found);
@@ -41,9 +41,8 @@ impl Items {
                 None
             }
             false => {
-                let (wanted, other) = (first.as_argument(), found.as_argument());
-                self.first = Some(first);
-                Some(format!("expected type '{wanted}' but found '{other}'"))
+                self.first = Some(first.clone());
+                Some((first, found.clone()))
             }
         };
         self.of = Some(match (&of, &found) {
@@ -75,9 +74,9 @@ impl Checker<'_> {
             let found = self.type_of(&item.node);
             let fault = all.add(present(item.is_optional, found));
             // Only the first item of another type is told.
-            if let Some(what) = fault.filter(|_| !is_told) {
+            if let Some(types) = fault.filter(|_| !is_told) {
                 is_told = true;
-                self.differs(item.node.at, what);
+                self.differs(item.node.at, &types);
             }
         }
         Type::list(all.item())
@@ -87,21 +86,25 @@ impl Checker<'_> {
         let (mut keys, mut values) = (Items::default(), Items::default());
         for (item, value) in entries {
             let found = self.type_of(&item.node);
-            if let Some(what) = keys.add(found) {
-                self.differs(item.node.at, what);
+            if let Some(types) = keys.add(found) {
+                self.differs(item.node.at, &types);
             }
             let found = self.type_of(value);
-            if let Some(what) = values.add(present(item.is_optional, found)) {
-                self.differs(value.at, what);
+            if let Some(types) = values.add(present(item.is_optional, found)) {
+                self.differs(value.at, &types);
             }
         }
         Type::map(keys.item(), values.item())
     }
 
     /// An item of another type than those in front of it. What is formatted may be of any types.
-    fn differs(&mut self, at: usize, what: String) {
+    fn differs(&mut self, at: usize, (wanted, found): &(Type, Type)) {
         if self.formats == 0 {
-            self.wrong_later(at, what);
+            let (wanted, found) = (wanted.as_argument(), found.as_argument());
+            self.wrong_later(
+                at,
+                format_args!("expected type '{wanted}' but found '{found}'"),
+            );
         }
     }
 
@@ -119,7 +122,7 @@ impl Checker<'_> {
                 match wanted {
                     None if known.is_empty() => {}
                     None => {
-                        self.wrong(*at, format!("undefined field '{field}'"));
+                        self.wrong(*at, format_args!("undefined field '{field}'"));
                     }
                     Some((_, wanted)) => self.expect_field(*at, field, Some(wanted), &found),
                 }
@@ -127,10 +130,12 @@ impl Checker<'_> {
             return of;
         }
         if named_type(name).is_some() {
-            return self.wrong(at, format!("'{name}' is not a message type"));
+            return self.wrong(at, format_args!("'{name}' is not a message type"));
         }
         let is_patch = name == "JSONPatch";
-        if !self.has_objects || !is_patch && name != "Object" && !name.starts_with("Object.") {
+        if !self.environment.has_objects
+            || !is_patch && name != "Object" && !name.starts_with("Object.")
+        {
             return self.undeclared(at, name);
         }
         for ((at, field, _), found) in fields.iter().zip(types).filter(|_| is_patch) {
@@ -141,18 +146,22 @@ impl Checker<'_> {
             };
             self.expect_field(*at, field, wanted.as_ref(), &found);
         }
-        Type::object(name, [])
+        Type::object(ObjectName::new(name), [])
     }
 
     fn expect_field(&mut self, at: usize, field: &str, wanted: Option<&Type>, found: &Type) {
         if wanted.is_some_and(|wanted| joined(wanted, found).is_some()) {
             return;
         }
-        let wanted = wanted.map(Type::as_argument).unwrap_or_default();
+        let wanted = wanted
+            .map(|of| of.as_argument().to_string())
+            .unwrap_or_default();
         let found = found.as_argument();
-        let what = format!(
-            "expected type of field '{field}' is '{wanted}' but provided type is '{found}'"
+        self.wrong(
+            at,
+            format_args!(
+                "expected type of field '{field}' is '{wanted}' but provided type is '{found}'"
+            ),
         );
-        self.wrong(at, what);
     }
 }

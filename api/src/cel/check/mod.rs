@@ -5,6 +5,7 @@ mod constants;
 mod literals;
 
 use std::collections::HashMap;
+use std::fmt;
 
 use self::comprehensions::Comprehension;
 use self::constants::key;
@@ -13,7 +14,9 @@ use super::functions::{FUNCTIONS, Overload, PATCH_FUNCTIONS, named_type};
 use super::macros;
 use super::tree::{Expression, Node};
 use super::types::{Bound, Type, joined};
-use super::{Environment, Fault};
+use super::{Environment, Fault, Faults, VARIABLES};
+use crate::field_error::beginning;
+use crate::structural::Budget;
 
 /// The stack that a level takes, and what is added when it is short.
 const RED_ZONE: usize = 64 * 1024;
@@ -22,12 +25,14 @@ const MORE_STACK: usize = 1024 * 1024;
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 200;
 
+/// The types in a type that are looked at in one step.
+const TYPES_IN_STEP: usize = 16;
+
 pub(super) struct Checker<'e> {
-    names: &'e HashMap<String, Type>,
-    has_objects: bool,
-    has_bind: bool,
-    /// The names that macros bind, the innermost last.
-    bound: Vec<(String, Type)>,
+    environment: &'e Environment,
+    budget: &'e Budget,
+    /// The names that macros bind, with what they stand for, the innermost last.
+    bound: HashMap<String, Vec<Type>>,
     /// The names of the environment that are asked for.
     pub used: Vec<String>,
     faults: Vec<Fault>,
@@ -40,12 +45,11 @@ pub(super) struct Checker<'e> {
 }
 
 impl<'e> Checker<'e> {
-    pub(super) fn new(environment: &'e Environment) -> Checker<'e> {
+    pub(super) fn new(environment: &'e Environment, budget: &'e Budget) -> Checker<'e> {
         Checker {
-            names: &environment.names,
-            has_objects: environment.has_objects,
-            has_bind: environment.has_bind,
-            bound: Vec::new(),
+            environment,
+            budget,
+            bound: HashMap::new(),
             used: Vec::new(),
             faults: Vec::new(),
             later: Vec::new(),
@@ -55,35 +59,41 @@ impl<'e> Checker<'e> {
     }
 
     /// The faults that are told.
-    pub(super) fn told(&mut self) -> Vec<Fault> {
+    pub(super) fn told(&mut self) -> Faults {
         let faults = std::mem::take(&mut self.faults);
-        match faults.is_empty() {
+        let kept = match faults.is_empty() {
             true => std::mem::take(&mut self.later),
             false => faults,
-        }
+        };
+        Faults { kept, end: None }
     }
 
-    fn wrong(&mut self, at: usize, what: String) -> Type {
-        if self.faults.len() < MAX_FAULTS {
-            self.faults.push(Fault { at, what });
-        }
+    fn wrong(&mut self, at: usize, what: impl fmt::Display) -> Type {
+        add(&mut self.faults, at, what);
         Type::Wrong
     }
 
-    fn wrong_later(&mut self, at: usize, what: String) {
-        if self.later.len() < MAX_FAULTS {
-            self.later.push(Fault { at, what });
-        }
+    fn wrong_later(&mut self, at: usize, what: impl fmt::Display) {
+        add(&mut self.later, at, what);
     }
 
     fn undeclared(&mut self, at: usize, name: &str) -> Type {
-        let what = format!("undeclared reference to '{name}' (in container '')");
-        self.wrong(at, what)
+        self.wrong(
+            at,
+            format_args!("undeclared reference to '{name}' (in container '')"),
+        )
     }
 
-    /// The type of a part.
+    /// The type of a part. What is around the part looks at all of the type, so this takes the
+    /// steps for it. If the budget is spent, nothing more is looked at.
     pub(super) fn type_of(&mut self, node: &Node) -> Type {
+        if self.budget.is_spent() {
+            return Type::Wrong;
+        }
         let of = stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.type_here(node));
+        if !self.budget.take(1 + of.size() / TYPES_IN_STEP) {
+            return Type::Wrong;
+        }
         if self.formats > 0 {
             self.format_types.insert(key(node), of.clone());
         }
@@ -135,11 +145,10 @@ impl<'e> Checker<'e> {
     /// The type of a name, which may have dots.
     fn found(&mut self, name: &str) -> Option<Type> {
         let plain = name.trim_start_matches('.');
-        let bound = self.bound.iter().rev().find(|(known, _)| known == name);
-        if let Some((_, of)) = bound {
+        if let Some(of) = self.bound.get(name).and_then(|all| all.last()) {
             return Some(of.clone());
         }
-        if let Some(of) = self.names.get(plain) {
+        if let Some(of) = self.environment.names.get(plain) {
             if !self.used.iter().any(|used| used == plain) {
                 self.used.push(plain.to_owned());
             }
@@ -154,7 +163,7 @@ impl<'e> Checker<'e> {
         let fits = joined(wanted, &found).is_some();
         if !fits {
             let (wanted, found) = (wanted.as_argument(), found.as_argument());
-            let what = format!("expected type '{wanted}' but found '{found}'");
+            let what = format_args!("expected type '{wanted}' but found '{found}'");
             self.wrong(node.at, what);
         }
         fits
@@ -176,14 +185,13 @@ impl<'e> Checker<'e> {
     /// A member of a value, which is told of at a place.
     fn select(&mut self, at: usize, node: &Node, of: &Node, name: &str, is_optional: bool) -> Type {
         if !is_optional
-            && let Some(whole) = node.qualified()
-            && !self
-                .bound
-                .iter()
-                .any(|(known, _)| whole.split('.').next() == Some(known.as_str()))
+            && let Some(whole) = node.known_name()
+            && !self.is_bound(whole.split('.').next().unwrap_or_default())
         {
-            if let Some(found) = self.names.get(&whole).cloned() {
-                self.used.push(whole);
+            if let Some(found) = self.environment.names.get(&whole).cloned() {
+                if !self.used.contains(&whole) {
+                    self.used.push(whole);
+                }
                 return found;
             }
             // Only names with dots are looked for here.
@@ -200,6 +208,25 @@ impl<'e> Checker<'e> {
         }
     }
 
+    /// Whether a macro binds this name.
+    fn is_bound(&self, name: &str) -> bool {
+        self.bound.get(name).is_some_and(|all| !all.is_empty())
+    }
+
+    fn bind_name(&mut self, node: &Node, of: Type) {
+        if let Expression::Name(name) = &node.what {
+            self.bound.entry(name.clone()).or_default().push(of);
+        }
+    }
+
+    fn release_name(&mut self, node: &Node) {
+        if let Expression::Name(name) = &node.what
+            && let Some(all) = self.bound.get_mut(name)
+        {
+            all.pop();
+        }
+    }
+
     fn member(&mut self, at: usize, of: &Type, name: &str) -> Type {
         match of {
             Type::Dyn | Type::Any | Type::Parameter(_) => Type::Dyn,
@@ -209,13 +236,19 @@ impl<'e> Checker<'e> {
                 let of = self.member(at, of, name);
                 Type::optional(of)
             }
-            Type::Object(of) => match of.fields.get(name) {
-                Some(found) => found.clone(),
-                None => self.wrong(at, format!("undefined field '{name}'")),
-            },
+            Type::Object(of) => {
+                let found = match of.is_named(VARIABLES) {
+                    true => self.environment.variables.get(name),
+                    false => of.field(name),
+                };
+                match found {
+                    Some(found) => found.clone(),
+                    None => self.wrong(at, format_args!("undefined field '{name}'")),
+                }
+            }
             other => self.wrong(
                 at,
-                format!(
+                format_args!(
                     "type '{}' does not support field selection",
                     other.as_argument()
                 ),
@@ -229,13 +262,14 @@ impl<'e> Checker<'e> {
         }
         if let Some(target) = target {
             // The name of a function may have dots.
-            if let Some(mut whole) = target.qualified() {
+            if let Some(mut whole) = target.known_name() {
                 whole.push('.');
                 whole.push_str(name);
-                if self.has_bind && whole == "cel.bind" {
+                if self.environment.has_bind && whole == "cel.bind" {
                     return self.bind(arguments);
                 }
-                let is_known = self.has_objects || !PATCH_FUNCTIONS.contains(&whole.as_str());
+                let is_known =
+                    self.environment.has_objects || !PATCH_FUNCTIONS.contains(&whole.as_str());
                 if is_known && FUNCTIONS.contains_key(whole.as_str()) {
                     let types = self.types_of(arguments);
                     return self.apply(at, &whole, false, &types);
@@ -289,12 +323,9 @@ impl<'e> Checker<'e> {
             return Type::Wrong;
         };
         let of = self.type_of(value);
-        let before = self.bound.len();
-        if let Expression::Name(name) = &name.what {
-            self.bound.push((name.clone(), of));
-        }
+        self.bind_name(name, of);
         let result = self.type_of(expression);
-        self.bound.truncate(before);
+        self.release_name(name);
         result
     }
 
@@ -306,7 +337,7 @@ impl<'e> Checker<'e> {
     fn apply(&mut self, at: usize, name: &str, is_method: bool, types: &[Type]) -> Type {
         // A function is looked for at the root in any case.
         let plain = name.trim_start_matches('.');
-        let is_known = self.has_objects || !PATCH_FUNCTIONS.contains(&plain);
+        let is_known = self.environment.has_objects || !PATCH_FUNCTIONS.contains(&plain);
         let Some(overloads) = FUNCTIONS.get(plain).filter(|_| is_known) else {
             return self.undeclared(at, name);
         };
@@ -342,13 +373,44 @@ impl<'e> Checker<'e> {
         target: Option<&Type>,
         arguments: &[Type],
     ) -> Type {
-        let shown: Vec<String> = arguments.iter().map(Type::as_argument).collect();
-        let shown = shown.join(", ");
-        let target = target.map(|of| format!("{}.", of.as_argument()));
-        let target = target.unwrap_or_default();
-        let what =
-            format!("found no matching overload for '{name}' applied to '{target}({shown})'");
-        self.wrong(at, what)
+        self.wrong(
+            at,
+            NoOverload {
+                name,
+                target,
+                arguments,
+            },
+        )
+    }
+}
+
+fn add(faults: &mut Vec<Fault>, at: usize, what: impl fmt::Display) {
+    if faults.len() < MAX_FAULTS {
+        let what = beginning(what);
+        faults.push(Fault { at, what });
+    }
+}
+
+/// A call that no function takes.
+struct NoOverload<'c> {
+    name: &'c str,
+    target: Option<&'c Type>,
+    arguments: &'c [Type],
+}
+
+impl fmt::Display for NoOverload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name;
+        write!(f, "found no matching overload for '{name}' applied to '")?;
+        if let Some(target) = self.target {
+            write!(f, "{}.", target.as_argument())?;
+        }
+        for (index, argument) in self.arguments.iter().enumerate() {
+            let before = if index == 0 { "(" } else { ", " };
+            write!(f, "{before}{}", argument.as_argument())?;
+        }
+        let open = if self.arguments.is_empty() { "(" } else { "" };
+        write!(f, "{open})'")
     }
 }
 

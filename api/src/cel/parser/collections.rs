@@ -4,7 +4,7 @@ use super::super::lexer::Kind;
 use super::super::tree::{Expression, Item, Node};
 use super::{Parser, Read, follows_value, starts_expression};
 
-impl Parser {
+impl Parser<'_> {
     pub(super) fn list(&mut self, at: usize) -> Read {
         let mut items = Vec::new();
         loop {
@@ -37,7 +37,6 @@ impl Parser {
             return Some(());
         }
         let token = self.token();
-        let text = &token.text;
         let is_mended = self
             .behind()
             .is_some_and(|behind| behind.is(end) || behind.is(","));
@@ -46,8 +45,9 @@ impl Parser {
         } else {
             "mismatched"
         };
-        let what = format!("{how} input '{text}' expecting {{'{end}', ','}}");
-        self.fault(&token, what);
+        self.fault(&token, |text| {
+            format!("{how} input '{text}' expecting {{'{end}', ','}}")
+        });
         None
     }
 
@@ -90,11 +90,12 @@ impl Parser {
             self.accept("?");
             let token = self.token();
             if !matches!(token.kind, Kind::Name | Kind::EscapedName) {
-                let text = &token.text;
-                let what = format!(
-                    "mismatched input '{text}' expecting {{'}}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}}"
-                );
-                self.fault(&token, what);
+                self.fault(&token, |text| {
+                    format!(
+                        "mismatched input '{text}' expecting {{'}}', ',', '?', IDENTIFIER, \
+                         ESC_IDENTIFIER}}"
+                    )
+                });
                 return None;
             }
             self.next += 1;
@@ -103,7 +104,8 @@ impl Parser {
             if token.kind == Kind::EscapedName {
                 self.escaped(first);
             }
-            fields.push((colon, token.text, self.expression(&[])?));
+            let name = self.written(&token);
+            fields.push((colon, name, self.expression(&[])?));
             self.separated("}")?;
         }
     }

@@ -3,10 +3,10 @@
 mod collections;
 mod numbers;
 
-use super::lexer::{Kind, Token, tokens};
+use super::lexer::{Kind, Token, Words, words};
 use super::macros;
 use super::tree::{Expression, Literal, Node};
-use super::{Fault, is_reserved};
+use super::{Faults, is_reserved};
 
 /// How deep expressions may be in each other.
 const MAX_DEPTH: usize = 250;
@@ -17,17 +17,18 @@ const MORE_STACK: usize = 1024 * 1024;
 
 /// Why a text is no expression.
 pub(super) enum Refused {
-    Faults(Vec<Fault>),
+    Faults(Faults),
     TooDeep(String),
 }
 
 /// Reads an expression.
 pub(super) fn parse(text: &[char]) -> Result<Node, Refused> {
-    let (tokens, faults) = tokens(text);
+    let mut words = words(text);
     let mut parser = Parser {
-        tokens,
+        text,
+        faults: std::mem::take(&mut words.faults),
+        words,
         next: 0,
-        faults,
         depth: 0,
         too_deep: None,
     };
@@ -41,10 +42,11 @@ pub(super) fn parse(text: &[char]) -> Result<Node, Refused> {
     }
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct Parser<'t> {
+    text: &'t [char],
+    words: Words,
     next: usize,
-    faults: Vec<Fault>,
+    faults: Faults,
     depth: usize,
     /// Why the expression is too deep.
     too_deep: Option<String>,
@@ -71,24 +73,24 @@ fn expected_start(also: &[&str]) -> String {
     )
 }
 
-impl Parser {
+impl Parser<'_> {
     fn token(&self) -> Token {
-        let found = self.tokens.get(self.next).or(self.tokens.last());
-        found.cloned().unwrap_or(Token {
+        let tokens = &self.words.tokens;
+        let found = tokens.get(self.next).or(tokens.last());
+        found.copied().unwrap_or(Token {
             at: 0,
+            end: 0,
             kind: Kind::End,
-            text: String::new(),
         })
     }
 
     fn behind(&self) -> Option<&Token> {
-        self.tokens.get(self.next + 1)
+        self.words.tokens.get(self.next + 1)
     }
 
     fn is(&self, mark: &str) -> bool {
-        self.tokens
-            .get(self.next)
-            .is_some_and(|token| token.is(mark))
+        let token = self.words.tokens.get(self.next);
+        token.is_some_and(|token| token.is(mark))
     }
 
     fn accept(&mut self, mark: &str) -> bool {
@@ -99,10 +101,16 @@ impl Parser {
         found
     }
 
-    fn fault(&mut self, token: &Token, what: String) {
-        self.faults.push(Fault {
-            at: token.at,
-            what: format!("Syntax error: {what}"),
+    fn written(&self, token: &Token) -> String {
+        written(self.text, token)
+    }
+
+    /// A fault at a word. What is wrong is told of the word as it was written.
+    fn fault(&mut self, token: &Token, what: impl FnOnce(&str) -> String) {
+        let text = self.text;
+        self.faults.add(token.at, || {
+            let what = what(&written(text, token));
+            format!("Syntax error: {what}")
         });
     }
 
@@ -113,23 +121,20 @@ impl Parser {
             return Some(());
         }
         let token = self.token();
-        let text = &token.text;
         if self.behind().is_some_and(|behind| behind.is(mark)) {
-            self.fault(
-                &token,
-                format!("extraneous input '{text}' expecting '{mark}'"),
-            );
+            self.fault(&token, |text| {
+                format!("extraneous input '{text}' expecting '{mark}'")
+            });
             self.next += 2;
             return Some(());
         }
         if follows(&token) {
-            self.fault(&token, format!("missing '{mark}' at '{text}'"));
+            self.fault(&token, |text| format!("missing '{mark}' at '{text}'"));
             return Some(());
         }
-        self.fault(
-            &token,
-            format!("mismatched input '{text}' expecting '{mark}'"),
-        );
+        self.fault(&token, |text| {
+            format!("mismatched input '{text}' expecting '{mark}'")
+        });
         None
     }
 
@@ -139,22 +144,29 @@ impl Parser {
         if token.kind == Kind::End {
             return Some(node);
         }
-        let text = &token.text;
         let is_last = self.behind().is_none_or(|behind| behind.kind == Kind::End);
         let how = if is_last { "extraneous" } else { "mismatched" };
-        self.fault(&token, format!("{how} input '{text}' expecting <EOF>"));
+        self.fault(&token, |text| {
+            format!("{how} input '{text}' expecting <EOF>")
+        });
         None
     }
 
     /// An expression. `also` has the other marks that may stand where it begins.
     fn expression(&mut self, also: &[&str]) -> Read {
+        self.inside(|parser| parser.conditional(also))
+    }
+
+    /// Reads what is a level deeper. Everything that reads what it is part of comes by here, so
+    /// this is where the depth is bounded.
+    fn inside(&mut self, read: impl FnOnce(&mut Self) -> Read) -> Read {
         if self.depth >= MAX_DEPTH {
             let why = format!("expression recursion limit exceeded: {MAX_DEPTH}");
             self.too_deep = Some(why);
             return None;
         }
         self.depth += 1;
-        let node = stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.conditional(also));
+        let node = stacker::maybe_grow(RED_ZONE, MORE_STACK, || read(self));
         self.depth -= 1;
         self.bounded(node?)
     }
@@ -209,17 +221,21 @@ impl Parser {
             let Kind::Mark(mark) = token.kind else {
                 return Some(left);
             };
-            let (strength, name) = match mark {
-                "<" | "<=" | ">=" | ">" | "==" | "!=" => (0, format!("_{mark}_")),
-                "in" => (0, "@in".to_owned()),
-                "+" | "-" => (1, format!("_{mark}_")),
-                "*" | "/" | "%" => (2, format!("_{mark}_")),
+            let strength = match mark {
+                "<" | "<=" | ">=" | ">" | "==" | "!=" | "in" => 0,
+                "+" | "-" => 1,
+                "*" | "/" | "%" => 2,
                 _ => return Some(left),
             };
             if strength < least {
                 return Some(left);
             }
             self.next += 1;
+            let name = match mark {
+                "in" => "@in".to_owned(),
+                mark => format!("_{mark}_"),
+            };
+            // No deeper than there are strengths.
             let right = self.binary(strength + 1, &[])?;
             left = self.bounded(call(token.at, &name, vec![left, right]))?;
         }
@@ -242,11 +258,10 @@ impl Parser {
         let is_end = self.token().kind == Kind::End;
         if is_end && mark == "!" {
             let end = self.token();
-            let expected = expected_start(&[]);
-            self.fault(
-                &end,
-                format!("extraneous input '<EOF>' expecting {expected}"),
-            );
+            self.fault(&end, |text| {
+                let expected = expected_start(&[]);
+                format!("extraneous input '{text}' expecting {expected}")
+            });
             return None;
         }
         let of = self.member(&[])?;
@@ -289,33 +304,30 @@ impl Parser {
 
     /// A name in backticks, which clients can't write.
     fn escaped(&mut self, at: usize) {
-        let what = "unsupported syntax: '`'".to_owned();
-        self.faults.push(Fault { at, what });
+        self.faults.add(at, || "unsupported syntax: '`'".to_owned());
     }
 
     fn select(&mut self, of: Node, dot: &Token) -> Read {
         let is_optional = self.accept("?");
         let token = self.token();
-        let name = match token.kind {
-            Kind::Name => token.text.clone(),
-            Kind::EscapedName => {
-                self.escaped(token.at);
-                token.text.clone()
-            }
+        match token.kind {
+            Kind::Name => {}
+            Kind::EscapedName => self.escaped(token.at),
             Kind::Mark("true" | "false" | "null") => {
-                let what = format!("mismatched input '{}' expecting IDENTIFIER", token.text);
-                self.fault(&token, what);
+                self.fault(&token, |text| {
+                    format!("mismatched input '{text}' expecting IDENTIFIER")
+                });
                 return None;
             }
-            _ => {
-                let found = match token.kind {
-                    Kind::End => ".".to_owned(),
-                    _ => format!(".{}", token.text),
-                };
-                self.fault(&token, format!("no viable alternative at input '{found}'"));
+            kind => {
+                self.fault(&token, |text| {
+                    let found = if kind == Kind::End { "" } else { text };
+                    format!("no viable alternative at input '.{found}'")
+                });
                 return None;
             }
-        };
+        }
+        let name = self.written(&token);
         self.next += 1;
         let open = self.token();
         if !is_optional && token.kind == Kind::Name && self.accept("(") {
@@ -336,7 +348,7 @@ impl Parser {
     /// A function, or what a macro makes of it.
     fn called(&mut self, at: usize, name: String, of: Option<Node>, arguments: Vec<Node>) -> Node {
         if let Some(fault) = macros::fault(&name, of.as_ref(), &arguments) {
-            self.faults.push(fault);
+            self.faults.add(fault.at, || fault.what);
         }
         let target = of.map(Box::new);
         Node::new(
@@ -373,30 +385,37 @@ impl Parser {
             token = self.token();
             if !starts_primary(&token) {
                 // An operator in front of an operand.
-                return self.unary(&[]);
+                return self.inside(|parser| parser.unary(&[]));
             }
         }
         self.next += 1;
         let literal = |literal| Some(Node::new(token.at, Expression::Literal(literal)));
-        match &token.kind {
-            Kind::Name => self.name(token.at, token.text.clone()),
+        match token.kind {
+            Kind::Name => {
+                let name = self.written(&token);
+                self.name(token.at, name)
+            }
             Kind::Int | Kind::Uint | Kind::Float => Some(self.number(&token, None)),
-            Kind::Text(value) => literal(Literal::String(value.clone())),
+            Kind::Text(value) => {
+                let value = self.words.values.get_mut(value);
+                literal(Literal::String(
+                    value.map(std::mem::take).unwrap_or_default(),
+                ))
+            }
             Kind::Bytes => literal(Literal::Bytes),
             Kind::Mark("true" | "false") => literal(Literal::Bool),
             Kind::Mark("null") => literal(Literal::Null),
             Kind::Mark(".") => {
                 let name = self.token();
                 if name.kind != Kind::Name {
-                    let text = &name.text;
-                    self.fault(
-                        &name,
-                        format!("mismatched input '{text}' expecting IDENTIFIER"),
-                    );
+                    self.fault(&name, |text| {
+                        format!("mismatched input '{text}' expecting IDENTIFIER")
+                    });
                     return None;
                 }
                 self.next += 1;
-                self.name(name.at, format!(".{}", name.text))
+                let written = self.written(&name);
+                self.name(name.at, format!(".{written}"))
             }
             Kind::Mark("(") => {
                 let inner = self.expression(&[])?;
@@ -410,8 +429,6 @@ impl Parser {
 
     /// A word with which no expression begins. One word is left out.
     fn start_fault(&mut self, token: &Token, also: &[&str]) -> Read<()> {
-        let expected = expected_start(also);
-        let text = &token.text;
         let is_mended = token.kind != Kind::End
             && self.behind().is_some_and(|behind| {
                 starts_expression(behind)
@@ -422,7 +439,10 @@ impl Parser {
         } else {
             "mismatched"
         };
-        self.fault(token, format!("{how} input '{text}' expecting {expected}"));
+        self.fault(token, |text| {
+            let expected = expected_start(also);
+            format!("{how} input '{text}' expecting {expected}")
+        });
         if !is_mended {
             return None;
         }
@@ -432,8 +452,8 @@ impl Parser {
 
     fn name(&mut self, at: usize, name: String) -> Read {
         if is_reserved(&name) {
-            let what = format!("reserved identifier: {name}");
-            self.faults.push(Fault { at, what });
+            let what = || format!("reserved identifier: {name}");
+            self.faults.add(at, what);
         }
         let open = self.token();
         if self.accept("(") {
@@ -441,6 +461,17 @@ impl Parser {
             return Some(self.called(open.at, name, None, arguments));
         }
         Some(Node::new(at, Expression::Name(name)))
+    }
+}
+
+/// A word as it was written.
+fn written(text: &[char], token: &Token) -> String {
+    match token.kind {
+        Kind::End => "<EOF>".to_owned(),
+        _ => {
+            let letters = text.get(token.at..token.end);
+            letters.unwrap_or_default().iter().collect()
+        }
     }
 }
 

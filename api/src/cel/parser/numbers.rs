@@ -1,6 +1,5 @@
 //! Reading numbers.
 
-use super::super::Fault;
 use super::super::lexer::{Kind, Token};
 use super::super::tree::{Expression, Literal, Node};
 use super::Parser;
@@ -9,7 +8,7 @@ fn may_have_sign(token: &Token) -> bool {
     matches!(token.kind, Kind::Int | Kind::Float)
 }
 
-impl Parser {
+impl Parser<'_> {
     /// Whether a number with a sign is next.
     pub(super) fn is_signed_number(&self) -> bool {
         self.is("-") && self.behind().is_some_and(may_have_sign)
@@ -26,7 +25,8 @@ impl Parser {
 
     pub(super) fn number(&mut self, token: &Token, sign: Option<usize>) -> Node {
         let at = sign.unwrap_or(token.at);
-        let text = token.text.as_str();
+        let text = self.written(token);
+        let text = text.as_str();
         let (literal, name, fits) = match token.kind {
             Kind::Int => (Literal::Int, "int", fits_int(text, sign.is_some())),
             Kind::Uint => (Literal::Uint, "uint", fits_uint(text)),
@@ -36,8 +36,7 @@ impl Parser {
             }
         };
         if !fits {
-            let what = format!("invalid {name} literal");
-            self.faults.push(Fault { at, what });
+            self.faults.add(at, || format!("invalid {name} literal"));
         }
         Node::new(at, Expression::Literal(literal))
     }

@@ -28,6 +28,7 @@ use api::cel::Environment;
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 use api::names;
+use api::structural::Budget;
 
 use super::expressions::validate_trimmed_condition;
 use super::texts;
@@ -42,6 +43,7 @@ const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 fn validate_match_conditions(
     conditions: &Field<'_>,
     environment: &Environment,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     if conditions.len() > MAX_CONDITIONS {
@@ -59,7 +61,7 @@ fn validate_match_conditions(
         if expression.text().trim().is_empty() {
             errors.push(expression.required(""));
         } else if index < MAX_CONDITIONS {
-            validate_trimmed_condition(&expression, environment, errors);
+            validate_trimmed_condition(&expression, environment, budget, errors);
         }
         let name = condition.member("name");
         texts::require_valid(&name, names::qualified_name, errors);

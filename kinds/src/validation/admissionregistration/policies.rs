@@ -79,8 +79,9 @@ pub fn validate_mutatingadmissionpolicy(object: &Object, errors: &mut ErrorList)
     if mutations.is_empty() {
         errors.push(mutations.required("mutations must contain at least one item"));
     }
+    policy.expressions = policy.expressions.with_objects();
     for mutation in mutations.items() {
-        validate_mutation(&mutation, &mut policy, errors);
+        validate_mutation(&mutation, &policy, errors);
     }
     let reinvocation = spec.member("reinvocationPolicy");
     texts::require_one_of(&reinvocation, &REINVOCATION_POLICIES, errors);
@@ -118,7 +119,7 @@ fn validate_matching(
         errors.push(constraints.required(""));
     }
     let conditions = spec.member("matchConditions");
-    validate_match_conditions(&conditions, &policy.conditions, errors);
+    validate_match_conditions(&conditions, &policy.conditions, &policy.budget, errors);
     for variable in spec.member("variables").items() {
         validate_variable(&variable, policy, errors);
     }
@@ -198,8 +199,8 @@ fn require_expression(expression: &Field<'_>, errors: &mut ErrorList) -> bool {
 
 fn validate_validation(validation: &Field<'_>, policy: &mut Policy, errors: &mut ErrorList) {
     let expression = validation.member("expression");
-    if require_expression(&expression, errors) && policy.may_read(&expression) {
-        validate_condition(&expression, &policy.expressions, errors);
+    if require_expression(&expression, errors) {
+        validate_condition(&expression, &policy.expressions, &policy.budget, errors);
     }
     let message = validation.member("message");
     let message_expression = validation.member("messageExpression");
@@ -207,10 +208,8 @@ fn validate_validation(validation: &Field<'_>, policy: &mut Policy, errors: &mut
         if !text.text().is_empty() && text.text().trim().is_empty() {
             errors.push(text.invalid("must be non-empty if specified"));
         } else if !text.text().is_empty() && text.path() == message_expression.path() {
-            if policy.may_read(text) {
-                let is_text = |of: &Type| *of == Type::String;
-                validate_expression(text, &policy.expressions, "string", is_text, errors);
-            }
+            let is_text: (&str, fn(&Type) -> bool) = ("string", |of| *of == Type::String);
+            validate_expression(text, &policy.expressions, is_text, &policy.budget, errors);
         } else if text.text().trim().contains('\n') && text.path() == message.path() {
             errors.push(text.invalid("must not contain line breaks"));
         }
@@ -248,10 +247,11 @@ fn validate_annotations(
         } else if text.len() > MAX_ANNOTATION_BYTES {
             let detail = format!("must not exceed {MAX_ANNOTATION_BYTES} bytes in length");
             errors.push(expression.required(detail));
-        } else if policy.may_read(&expression) {
-            let wanted = "one of [string null_type]";
+        } else {
             let fits = |of: &Type| matches!(of, Type::String | Type::Null);
-            validate_expression(&expression, &policy.expressions, wanted, fits, errors);
+            let wanted = ("one of [string null_type]", fits as fn(&Type) -> bool);
+            let (environment, budget) = (&policy.expressions, &policy.budget);
+            validate_expression(&expression, environment, wanted, budget, errors);
         }
         let name = value.get("key");
         if !seen.insert(name) {
@@ -266,7 +266,7 @@ const PATCHES: [(&str, &str, &str); 2] = [
     ("JSONPatch", "jsonPatch", "applyConfiguration"),
 ];
 
-fn validate_mutation(mutation: &Field<'_>, policy: &mut Policy, errors: &mut ErrorList) {
+fn validate_mutation(mutation: &Field<'_>, policy: &Policy, errors: &mut ErrorList) {
     let kind = mutation.member("patchType");
     if !formats::require_text(&kind, errors) {
         return;
@@ -281,13 +281,18 @@ fn validate_mutation(mutation: &Field<'_>, policy: &mut Policy, errors: &mut Err
         errors.push(wanted.required(format!("must be specified when patchType is {name}")));
     } else if expression.text().trim().is_empty() {
         errors.push(expression.required(""));
-    } else if policy.may_read(&expression) {
-        let environment = policy.expressions.clone().with_objects();
-        let (type_name, fits): (_, fn(&Type) -> bool) = match *name {
+    } else {
+        let wanted: (_, fn(&Type) -> bool) = match *name {
             "JSONPatch" => ("list(JSONPatch)", |of| of.to_string() == "list(JSONPatch)"),
             _ => ("Object", |of| of.to_string() == "Object"),
         };
-        validate_expression(&expression, &environment, type_name, fits, errors);
+        validate_expression(
+            &expression,
+            &policy.expressions,
+            wanted,
+            &policy.budget,
+            errors,
+        );
     }
     let unwanted = mutation.member(other);
     if unwanted.is_set() {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use api::field::Field;
 use api::names;
 use api::object::Object;
+use api::structural::Budget;
 
 use super::client::{validate_webhook_service, validate_webhook_url};
 use super::rules::validate_rule;
@@ -95,7 +96,12 @@ fn validate_webhook(hook: &Field<'_>, errors: &mut ErrorList) {
         (false, true) => validate_webhook_service(&service, errors),
         _ => errors.push(client.required("exactly one of url or service is required")),
     }
-    validate_match_conditions(&hook.member("matchConditions"), &ADMISSION, errors);
+    let conditions = hook.member("matchConditions");
+    let expressions = conditions
+        .items()
+        .map(|of| of.member("expression").text().len());
+    let budget = Budget::of_expressions(expressions.sum());
+    validate_match_conditions(&conditions, &ADMISSION, &budget, errors);
 }
 
 /// The name of a webhook is a domain of three parts or more.

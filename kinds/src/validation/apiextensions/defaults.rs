@@ -1,8 +1,12 @@
 //! What is refused of the values that a schema fills in (CRD-40): each must be valid itself.
 
+use std::borrow::Cow;
+
 use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind};
-use api::structural::{Structural, ValueFault, ValueFaultKind, prune, validate_value};
+use api::field_error::{FieldError, FieldErrorKind, beginning};
+use api::structural::{
+    Budget, Patterns, Structural, ValueFault, ValueFaultKind, prune, validate_value,
+};
 use serde_json::{Map, Value};
 
 use super::options::Options;
@@ -12,22 +16,33 @@ use api::error_list::ErrorList;
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 200;
 
+/// A fault shows no more bytes of the values that there are.
+const MAX_SHOWN_BYTES: usize = 16 * 1024;
+
 /// The members that every whole object has.
 const OBJECT_MEMBERS: [&str; 3] = ["metadata", "apiVersion", "kind"];
 
-/// Adds the errors of what is filled in by a schema, which was read.
+/// Adds the errors of what is filled in by a schema.
 pub fn validate_defaults(
     schema: &Field<'_>,
-    read: &Structural,
+    value: &Value,
     options: Options,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
-    let mut check = Check { options, errors };
-    check.node(schema, read, true, None);
+    let mut check = Check {
+        options,
+        patterns: Patterns::default(),
+        budget,
+        errors,
+    };
+    check.node(schema, value, true, None);
 }
 
-struct Check<'c> {
+struct Check<'c, 's> {
     options: Options,
+    patterns: Patterns<'s>,
+    budget: &'c Budget,
     errors: &'c mut ErrorList,
 }
 
@@ -37,50 +52,49 @@ struct Inside<'i> {
     name: &'i str,
 }
 
-impl Check<'_> {
-    /// `inside` says where in the metadata of an object the schema is.
+impl<'s> Check<'_, 's> {
+    /// Looks at a schema, which is this value. `inside` says where in the metadata of an object it
+    /// is.
     fn node(
         &mut self,
         schema: &Field<'_>,
-        read: &Structural,
+        value: &'s Value,
         is_root: bool,
         inside: Option<&Inside<'_>>,
     ) {
         if self.errors.reported() >= MAX_FAULTS {
             return;
         }
+        let read = Structural::read(value);
         let is_object = is_root || read.is_embedded;
         let inside = inside.filter(|_| !is_object);
-        if let Some(value) = &read.default {
+        if let Some(default) = read.default {
             let field = schema.member("default");
             match inside {
-                Some(inside) => self.in_metadata(&field, value, inside),
-                None => self.default(&field, value, read, is_object),
+                Some(inside) => self.in_metadata(&field, default, inside),
+                None => self.default(&field, default, value, is_object),
             }
         }
-        if let Some(of) = &read.items {
-            let items = schema.member("items");
-            self.node(&items, of, false, inside);
+        if let Some(of) = read.items {
+            self.node(&schema.member("items"), of, false, inside);
         }
         let properties = schema.member("properties");
-        for (name, property) in properties.entries() {
-            let Some(of) = read.properties.get(name) else {
-                continue;
-            };
+        for (name, of) in read.properties.into_iter().flatten() {
+            let property = properties.key(name);
             let step = Inside {
                 above: inside,
                 name,
             };
-            let is_metadata = is_object && OBJECT_MEMBERS.contains(&name);
+            let is_metadata = is_object && OBJECT_MEMBERS.contains(&name.as_str());
             let is_inside = is_metadata || inside.is_some();
             self.node(&property, of, false, is_inside.then_some(&step));
         }
     }
 
-    fn default(&mut self, field: &Field<'_>, value: &Value, read: &Structural, is_object: bool) {
+    fn default(&mut self, field: &Field<'_>, value: &'s Value, schema: &'s Value, is_object: bool) {
         if self.options.require_pruned_defaults {
             let mut pruned = value.clone();
-            if prune(&mut pruned, read, is_object) {
+            if prune(&mut pruned, schema, is_object) {
                 self.errors
                     .push(field.invalid("must not have unknown fields"));
             }
@@ -93,7 +107,12 @@ impl Check<'_> {
             validate_object(field, members, self.errors);
         }
         if self.errors.reported() == before {
-            let errors = validate_value(value, read);
+            let errors = validate_value(value, schema, &mut self.patterns, self.budget);
+            if self.budget.is_spent() {
+                let refusal = self.budget.refusal();
+                self.errors.extend(refusal.map(|why| field.forbidden(why)));
+                return;
+            }
             self.errors
                 .extend(errors.into_iter().map(|fault| told(field, fault)));
         }
@@ -187,7 +206,7 @@ fn validate_members(
 }
 
 /// The fault of a value, at the place where it is filled in.
-fn told(field: &Field<'_>, fault: ValueFault) -> FieldError {
+fn told(field: &Field<'_>, fault: ValueFault<'_>) -> FieldError {
     let path = match fault.path.trim_start_matches('.') {
         "" => field.path(),
         below => format!("{}.{below}", field.path()),
@@ -195,8 +214,10 @@ fn told(field: &Field<'_>, fault: ValueFault) -> FieldError {
     match fault.kind {
         ValueFaultKind::Required => FieldError::required(path, ""),
         ValueFaultKind::NotSupported { value, supported } => {
-            let supported: Vec<&str> = supported.iter().map(String::as_str).collect();
-            FieldError::not_supported(path, value, &supported)
+            let supported = shown_values(supported);
+            let supported: Vec<&str> = supported.iter().map(|text| text.as_ref()).collect();
+            let quoted = FieldError::not_supported("", "", &supported).detail;
+            FieldError::new(FieldErrorKind::NotSupported, path, value, quoted)
         }
         ValueFaultKind::TooLong(limit) => {
             let bytes = if limit == 1 { "byte" } else { "bytes" };
@@ -211,6 +232,23 @@ fn told(field: &Field<'_>, fault: ValueFault) -> FieldError {
         ValueFaultKind::Type { value, detail } => {
             FieldError::new(FieldErrorKind::TypeInvalid, path, &value, detail)
         }
-        ValueFaultKind::Invalid { value, detail } => FieldError::invalid(path, value, detail),
+        ValueFaultKind::Invalid { value, detail } => {
+            FieldError::new(FieldErrorKind::Invalid, path, &value, detail)
+        }
     }
+}
+
+/// The texts of the values that there are, as many as a fault shows.
+fn shown_values(values: &[Value]) -> Vec<Cow<'_, str>> {
+    let mut left = MAX_SHOWN_BYTES;
+    let texts = values.iter().map_while(|value| {
+        let text = match value {
+            Value::String(text) => Cow::Borrowed(text.as_str()),
+            other => Cow::Owned(beginning(other)),
+        };
+        let is_shown = left > 0;
+        left = left.saturating_sub(text.len() + 4);
+        is_shown.then_some(text)
+    });
+    texts.collect()
 }

@@ -1,6 +1,7 @@
 //! What is refused of the words of a schema (CRD-31 to CRD-36).
 
 use api::field::Field;
+use api::structural::Budget;
 use serde_json::Value;
 
 use super::options::Options;
@@ -9,9 +10,6 @@ use api::error_list::ErrorList;
 
 /// No more faults than this are looked for.
 const MAX_FAULTS: usize = 200;
-
-/// For expressions no more schemas are looked at. Further expressions are not checked.
-const MAX_TYPED_SCHEMAS: usize = 500_000;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -33,12 +31,11 @@ struct Context<'c> {
     uncorrelatable: Option<&'c Field<'c>>,
 }
 
-/// Adds the errors of words, and those of expressions, which are told behind all others.
-struct Found {
+/// The faults of words, and those of expressions, which are told behind all others.
+struct Found<'b> {
     schema: ErrorList,
     expressions: ErrorList,
-    /// How many schemas may still be looked at for the types in expressions.
-    left: usize,
+    budget: &'b Budget,
 }
 
 /// Adds the errors of a schema and of all that are in it.
@@ -46,6 +43,7 @@ pub fn validate_dialect(
     schema: &Field<'_>,
     options: Options,
     has_types: bool,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     let context = Context {
@@ -59,14 +57,14 @@ pub fn validate_dialect(
     let mut found = Found {
         schema: ErrorList::new(),
         expressions: ErrorList::new(),
-        left: MAX_TYPED_SCHEMAS,
+        budget,
     };
     validate_node(schema, context, &mut found);
     errors.append(found.schema);
     errors.append(found.expressions);
 }
 
-fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
+fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let Some(Value::Object(_)) = schema.value() else {
         return;
     };
@@ -94,8 +92,8 @@ fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
     rules::validate_rules(schema, &mut found.schema);
     if context.has_types && found.schema.reported() == before {
         let is_root = context.is_root;
-        let (list, left) = (context.uncorrelatable, &mut found.left);
-        rules::compile_rules(schema, is_root, list, left, &mut found.expressions);
+        let (list, budget) = (context.uncorrelatable, found.budget);
+        rules::compile_rules(schema, is_root, list, budget, &mut found.expressions);
     }
 }
 
@@ -138,7 +136,7 @@ fn validate_words(schema: &Field<'_>, context: Context<'_>, errors: &mut ErrorLi
 }
 
 /// The members of an object.
-fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
+fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let properties = schema.member("properties");
     let additional = schema.member("additionalProperties");
     let is_root = context.is_root;
@@ -176,7 +174,7 @@ fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found)
 }
 
 /// What is asked of values in combinations. Expressions can't be used there.
-fn validate_combinations(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
+fn validate_combinations(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let context = Context {
         is_root: false,
         has_types: false,
@@ -195,7 +193,7 @@ fn validate_combinations(schema: &Field<'_>, context: Context<'_>, found: &mut F
     }
 }
 
-fn validate_items(schema: &Field<'_>, context: Context<'_>, found: &mut Found) {
+fn validate_items(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let list_type = schema.member("x-kubernetes-list-type");
     let items = schema.member("items");
     let inside = Context {

@@ -15,6 +15,7 @@ mod versions;
 use api::field::Field;
 use api::names;
 use api::object::Object;
+use api::structural::Budget;
 use serde_json::Value;
 
 use self::options::Options;
@@ -30,7 +31,7 @@ const APPROVAL_PAGE: &str = "https://github.com/kubernetes/enhancements/pull/111
 pub fn validate_customresourcedefinition(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_name(object, &spec, errors);
-    validate_spec(&spec, options::ALL, errors);
+    validate_spec(&spec, options::ALL, &budget(&spec), errors);
     validate_status(object, None, errors);
 }
 
@@ -42,9 +43,9 @@ pub fn validate_customresourcedefinition_update(
 ) {
     let spec = Field::of(object, "spec");
     // What the stored definition breaks is looked at only if it matters.
-    let is_valid = ErrorList::of(|errors| validate_spec(&spec, options::ALL, errors)).is_empty();
-    if !is_valid {
-        validate_spec(&spec, Options::after(stored), errors);
+    let all = |errors: &mut ErrorList| validate_spec(&spec, options::ALL, &budget(&spec), errors);
+    if !ErrorList::of(all).is_empty() {
+        validate_spec(&spec, Options::after(stored), &budget(&spec), errors);
     }
     let before = Field::of(stored, "spec");
     let (names, old_names) = (spec.member("names"), before.member("names"));
@@ -95,7 +96,12 @@ fn validate_name(object: &Object, spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn validate_spec(spec: &Field<'_>, options: Options, errors: &mut ErrorList) {
+/// What checking the schemas of a definition may take.
+fn budget(spec: &Field<'_>) -> Budget {
+    Budget::of(spec.value().unwrap_or_default())
+}
+
+fn validate_spec(spec: &Field<'_>, options: Options, budget: &Budget, errors: &mut ErrorList) {
     let group = spec.member("group");
     if require_text(&group, errors) {
         let before = errors.reported();
@@ -106,9 +112,9 @@ fn validate_spec(spec: &Field<'_>, options: Options, errors: &mut ErrorList) {
     }
     texts::require_one_of(&spec.member("scope"), &SCOPES, errors);
     let shared = versions::Shared::of(&spec.member("versions"));
-    versions::validate_versions(spec, &shared, options, errors);
+    versions::validate_versions(spec, &shared, options, budget, errors);
     validate_names(&spec.member("names"), errors);
-    versions::validate_shared(spec, &shared, options, errors);
+    versions::validate_shared(spec, &shared, options, budget, errors);
     let preserves = spec.member("preserveUnknownFields").is_true();
     conversion::validate_conversion(&spec.member("conversion"), preserves, errors);
 }
@@ -215,7 +221,7 @@ fn is_address(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::defaults::apiextensions::customresourcedefinition;
@@ -239,6 +245,46 @@ mod tests {
             update: Some(validate_customresourcedefinition_update),
         });
     }
+
+    /// A large definition as projects publish them takes a small part of its budget (CRD-13).
+    #[test]
+    fn an_ordinary_definition_is_far_from_its_budget() {
+        let group = json!({
+            "type": "object", "description": "What a part of the application is. ".repeat(10),
+            "required": ["name"],
+            "properties": {
+                "name": {
+                    "type": "string", "description": "The name. ".repeat(10), "maxLength": 63,
+                    "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "default": "main",
+                },
+                "mode": {"type": "string", "enum": ["a", "b", "c"], "default": "a"},
+                "port": {"anyOf": [{"type": "integer"}, {"type": "string"}],
+                    "description": "The port. ".repeat(20), "x-kubernetes-int-or-string": true},
+                "weights": {"type": "array", "default": [1, 2, 3], "items": {"type": "integer"}},
+            },
+            "x-kubernetes-validations": [
+                {"rule": "self.mode != 'a' || has(self.port) && self.weights.all(w, w < 10)"},
+            ],
+        });
+        let groups = (0..100).map(|at| (format!("group{at}"), group.clone()));
+        let groups: Map<String, Value> = groups.collect();
+        let part = json!({"type": "object", "properties": groups});
+        let parts = (0..8).map(|at| (format!("part{at}"), part.clone()));
+        let parts: Map<String, Value> = parts.collect();
+        let rules = json!([{"rule": "self == oldSelf"}]);
+        let schema = json!({"type": "object", "properties": parts,
+            "x-kubernetes-validations": rules});
+        assert!(schema.to_string().len() > 900_000);
+        let value = json!({"group": "a.b", "scope": "Cluster", "conversion": {"strategy": "None"},
+            "names": {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
+            "versions": version(&schema)["versions"]});
+        let spec = Field::named("spec", Some(&value));
+        let budget = budget(&spec);
+        let errors = ErrorList::of(|errors| validate_spec(&spec, options::ALL, &budget, errors));
+        assert_eq!(errors.kept(), []);
+        assert!((1..25).contains(&budget.percent()), "{}", budget.percent());
+    }
+
     fn changed(stored: Value, object: Value) -> Vec<String> {
         let whole = |spec: Value| {
             let mut whole = json!({

@@ -54,10 +54,11 @@ impl Options {
         let spec = Field::of(stored, "spec");
         let versions = spec.member("versions");
         let keeps = |options: Options| {
-            let mut errors = ErrorList::new();
+            let (mut errors, budget) = (ErrorList::new(), super::budget(&spec));
             for version in versions.items() {
                 let schema = version.member("schema");
-                schemas::validate_parts(&schema.member("openAPIV3Schema"), options, &mut errors);
+                let root = schema.member("openAPIV3Schema");
+                schemas::validate_parts(&root, options, &budget, &mut errors);
             }
             errors.is_empty()
         };

@@ -1,8 +1,9 @@
 //! What is refused of the expressions in schemas (CRD-48 to CRD-50).
 
-use api::cel::{Environment, Type, compile};
+use api::cel::{Environment, Refused, Type, compile};
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
+use api::structural::Budget;
 
 use super::paths;
 use crate::validation::expressions::of_schema;
@@ -11,9 +12,6 @@ use api::error_list::ErrorList;
 
 /// No more faults than this are looked for in one list.
 const MAX_FAULTS: usize = 200;
-
-/// So many bytes of an expression take as long as a schema that is looked at.
-const BYTES_FOR_SCHEMA: usize = 4;
 
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
@@ -77,20 +75,20 @@ fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
 /// What a rule is called in faults that show it.
 const RULE: &str = "apiextensions.v1.ValidationRule";
 
-/// Adds the errors of expressions. `uncorrelatable` is a list around the schema whose items can't be
-/// found again in the object before; `left` is how many schemas may be looked at.
+/// Adds the errors of expressions. `uncorrelatable` is a list around the schema whose items can't
+/// be found again in the object before.
 pub fn compile_rules(
     schema: &Field<'_>,
     is_root: bool,
     uncorrelatable: Option<&Field<'_>>,
-    left: &mut usize,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     let rules = schema.member("x-kubernetes-validations");
     let Some(value) = schema.value().filter(|_| !rules.is_empty()) else {
         return;
     };
-    let Some(of) = of_schema(value, is_root, left) else {
+    let Some(of) = of_schema(value, is_root, budget) else {
         errors.push(rules.fault(
             FieldErrorKind::Internal,
             "internal error: failed to construct type information for x-kubernetes-validations \
@@ -102,46 +100,51 @@ pub fn compile_rules(
     let plain = environment.clone().with("oldSelf", of.clone());
     let optional = environment.with("oldSelf", Type::optional(of));
     for rule in rules.items() {
-        let bytes = rule.member("rule").text().len() / BYTES_FOR_SCHEMA;
-        match left.checked_sub(bytes) {
-            Some(less) if errors.reported() < MAX_FAULTS => *left = less,
-            _ => return,
+        if errors.reported() >= MAX_FAULTS {
+            return;
         }
         let is_optional = rule.member("optionalOldSelf").is_set();
         let environment = if is_optional { &optional } else { &plain };
-        compile_rule(&rule, environment, uncorrelatable, errors);
+        if !compile_rule(&rule, environment, uncorrelatable, budget, errors) {
+            errors.extend(budget.refusal().map(|why| rules.forbidden(why)));
+            return;
+        }
     }
 }
 
+/// The answer is whether the budget was large enough.
 fn compile_rule(
     rule: &Field<'_>,
     environment: &Environment,
     uncorrelatable: Option<&Field<'_>>,
+    budget: &Budget,
     errors: &mut ErrorList,
-) {
+) -> bool {
     let expression = rule.member("rule");
     let shown = || internal_json(RULE, rule.value());
     let mut wrong = |field: &Field<'_>, detail: String| {
         errors.push(FieldError::invalid_document(field.path(), &shown(), detail));
     };
-    let compiled = match compile(expression.text(), environment) {
-        Err(why) => {
+    let compiled = match compile(expression.text(), environment, budget) {
+        Err(Refused::Spent) => return false,
+        Err(Refused::Wrong(why)) => {
             wrong(&expression, format!("compilation failed: {why}"));
-            return;
+            return true;
         }
         Ok(compiled) if compiled.result != Type::Bool => {
             wrong(
                 &expression,
                 "cel expression must evaluate to a bool".to_owned(),
             );
-            return;
+            return true;
         }
         Ok(compiled) => compiled,
     };
     let message = rule.member("messageExpression");
     if !message.text().is_empty() {
-        match compile(message.text(), environment) {
-            Err(why) => {
+        match compile(message.text(), environment, budget) {
+            Err(Refused::Spent) => return false,
+            Err(Refused::Wrong(why)) => {
                 wrong(
                     &message,
                     format!("messageExpression compilation failed: {why}"),
@@ -165,4 +168,5 @@ fn compile_rule(
     } else if !uses_old && optional.is_set() {
         errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
     }
+    true
 }

@@ -2,7 +2,7 @@
 //! the dialect, what is filled in.
 
 use api::field::Field;
-use api::structural::Structural;
+use api::structural::Budget;
 use serde_json::Value;
 
 use super::options::Options;
@@ -76,6 +76,7 @@ pub fn validate_schema(
     schema: &Field<'_>,
     has_status: bool,
     options: Options,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     if !schema.is_set() {
@@ -89,7 +90,7 @@ pub fn validate_schema(
         let nullable = schema.member("nullable");
         errors.push(nullable.forbidden("nullable cannot be true at the root"));
     }
-    validate_parts(schema, options, errors);
+    validate_parts(schema, options, budget, errors);
     if errors.reported() == before
         && options.require_structural
         && let Some(name) = schema.value().and_then(unsupported)
@@ -99,26 +100,30 @@ pub fn validate_schema(
     }
 }
 
-/// Adds the errors of the parts of a schema.
-pub fn validate_parts(schema: &Field<'_>, options: Options, errors: &mut ErrorList) {
+/// The faults of the parts of a schema.
+pub fn validate_parts(
+    schema: &Field<'_>,
+    options: Options,
+    budget: &Budget,
+    errors: &mut ErrorList,
+) {
     let Some(value) = schema.value() else {
         return;
     };
     let before = errors.reported();
     let mut is_known = false;
     if unsupported(value).is_none() {
-        let read = Structural::read(value);
         if options.require_structural {
             structural::validate_structural(schema, errors);
         }
         if errors.reported() == before
             && (options.require_structural || options.require_pruned_defaults)
         {
-            defaults::validate_defaults(schema, &read, options, errors);
+            defaults::validate_defaults(schema, value, options, budget, errors);
         }
         is_known = options.require_structural && errors.reported() == before;
     }
-    dialect::validate_dialect(schema, options, is_known, errors);
+    dialect::validate_dialect(schema, options, is_known, budget, errors);
 }
 
 /// With the subresource, the schema of the status is that of the member alone. So the root may say

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use api::field::{Field, LazyError};
+use api::structural::Budget;
 use serde_json::{Map, Value};
 
 use super::options::Options;
@@ -68,6 +69,7 @@ pub fn validate_versions(
     spec: &Field<'_>,
     shared: &Shared<'_>,
     options: Options,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     let versions = spec.member("versions");
@@ -98,7 +100,7 @@ pub fn validate_versions(
         if !shared.has("schema") {
             let has_status = has_status(value);
             let root = schema.member("openAPIV3Schema");
-            schemas::validate_schema(&root, has_status, options, errors);
+            schemas::validate_schema(&root, has_status, options, budget, errors);
         }
         if !shared.has("subresources") {
             validate_scale(&version.member("subresources"), errors);
@@ -170,6 +172,7 @@ pub fn validate_shared(
     spec: &Field<'_>,
     shared: &Shared<'_>,
     options: Options,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     if let Some(schema) = shared.get("schema") {
@@ -178,7 +181,7 @@ pub fn validate_shared(
         let versions = spec.member("versions");
         let has_status = versions.list().iter().any(has_status);
         let root = validation.member("openAPIV3Schema");
-        schemas::validate_schema(&root, has_status, options, errors);
+        schemas::validate_schema(&root, has_status, options, budget, errors);
     }
     if let Some(subresources) = shared.get("subresources") {
         let place = spec.member("subresources");
