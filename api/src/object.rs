@@ -269,9 +269,14 @@ pub fn whole_seconds(time: Timestamp) -> String {
 
 /// Sets the value at a path. Missing parents are created.
 pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
-    let Some((last, above)) = path.split_last() else {
-        return;
-    };
+    if let Some(slot) = slot(object, path) {
+        *slot = value;
+    }
+}
+
+/// The place at a path, null if nothing was there. Missing parents are created.
+fn slot<'o>(object: &'o mut Object, path: &[impl AsRef<str>]) -> Option<&'o mut Value> {
+    let (last, above) = path.split_last()?;
     let mut members = &mut object.0;
     for name in above {
         let slot = members
@@ -280,19 +285,19 @@ pub fn put(object: &mut Object, path: &[impl AsRef<str>], value: Value) {
         if !slot.is_object() {
             *slot = Value::Object(Map::new());
         }
-        let Value::Object(inner) = slot else {
-            return;
-        };
-        members = inner;
+        members = slot.as_object_mut()?;
     }
-    members.insert(last.as_ref().to_owned(), value);
+    let place = members.entry(last.as_ref().to_owned());
+    Some(place.or_insert(Value::Null))
 }
 
 /// Adds an item at the end of the list at a path. A missing list is created.
 pub fn push(object: &mut Object, path: &[impl AsRef<str>], item: Value) {
-    let mut items = object.items(path).to_vec();
-    items.push(item);
-    put(object, path, Value::Array(items));
+    match slot(object, path) {
+        Some(Value::Array(items)) => items.push(item),
+        Some(other) => *other = Value::Array(vec![item]),
+        None => {}
+    }
 }
 
 /// Gives a part of an object the value that it has in another one, or none.

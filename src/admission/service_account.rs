@@ -207,13 +207,17 @@ fn mount(pod: &mut Object, volume: &str) -> bool {
         let containers = containers.into_iter().flatten();
         for container in containers.filter_map(Value::as_object_mut) {
             let mounts = container.entry("volumeMounts").or_insert(Value::Null);
-            let mut given = mounts.as_array().cloned().unwrap_or_default();
+            if !mounts.is_array() {
+                *mounts = Value::Array(Vec::new());
+            }
+            let Value::Array(given) = mounts else {
+                continue;
+            };
             // linear: these are those of the one container.
             if given.iter().any(|mount| mount["mountPath"] == MOUNT_PATH) {
                 continue;
             }
             given.push(json!({"name": volume, "readOnly": true, "mountPath": MOUNT_PATH}));
-            *mounts = Value::Array(given);
             is_needed = true;
         }
     }

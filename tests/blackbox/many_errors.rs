@@ -121,10 +121,9 @@ async fn errors_take_no_more_than_their_body_has_room_for() {
         let grown = daemon.peak() - before;
         let most = BASE_MIB + MIB_FOR_MB * megabytes;
         println!("{path}: {megabytes:.1} MB: {grown:.0} MiB of {most:.0}");
-        assert!(
-            grown < most,
-            "{path}: {megabytes:.1} MB took {grown:.0} MiB"
-        );
+        if grown > most {
+            failed.push(format!("{path}: {megabytes:.2} MB took {grown:.0} MiB"));
+        }
     }
     assert!(failed.is_empty(), "{failed:#?}");
 }
