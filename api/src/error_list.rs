@@ -2,8 +2,8 @@
 //!
 //! A body of a megabyte can break a rule some hundred thousand times. An answer shows a hundred
 //! errors. A list therefore writes only the errors that it keeps, and counts the rest: an error
-//! arrives as a [`Report`], which knows the field and the rule, and whose path and value become text
-//! only when the list has room for it.
+//! arrives as a [`Report`], which knows the field and the rule, and whose path and value become
+//! text only when the list has room for it.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};

@@ -148,8 +148,8 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// Adds the errors of an address in a field that was there before its forms became strict. Values that
-/// are among the stored ones are not looked at.
+/// Adds the errors of an address in a field that was there before its forms became strict. Values
+/// that are among the stored ones are not looked at.
 pub fn validate_legacy_address(
     field: &Field<'_>,
     stored: &HashSet<&str>,
@@ -187,8 +187,8 @@ pub fn validate_address(field: &Field<'_>, errors: &mut ErrorList) -> Option<IpA
     Some(address)
 }
 
-/// Adds the errors of a range in a field that was there before its forms became strict. Values that are
-/// among the stored ones keep their form.
+/// Adds the errors of a range in a field that was there before its forms became strict. Values that
+/// are among the stored ones keep their form.
 pub fn validate_legacy_range(
     field: &Field<'_>,
     stored: &HashSet<&str>,

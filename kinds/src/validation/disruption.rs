@@ -14,7 +14,8 @@ pub fn validate_poddisruptionbudget(object: &Object, errors: &mut ErrorList) {
     validate(object, false, errors);
 }
 
-/// Adds the errors of a change to a budget. A selector whose values no label can have may keep them.
+/// Adds the errors of a change to a budget. A selector whose values no label can have may keep
+/// them.
 pub fn validate_poddisruptionbudget_update(
     object: &Object,
     stored: &Object,

@@ -130,7 +130,8 @@ pub static DEVICE: LazyLock<Environment> = LazyLock::new(|| {
     Environment::default().with("device", device).with_bind()
 });
 
-/// Adds the errors of an expression that must have a value of one of these types. `wanted` names them.
+/// Adds the errors of an expression that must have a value of one of these types. `wanted` names
+/// them.
 pub fn validate_expression(
     expression: &Field<'_>,
     environment: &Environment,

@@ -133,6 +133,7 @@ pub fn subdomain_with_underscores(text: &str) -> Vec<String> {
 /// Lower case letters and digits, with these bytes between them.
 fn is_label_with(text: &str, between: &[u8]) -> bool {
     let bytes = text.as_bytes();
+    // linear: at most two bytes.
     let is_allowed = |byte: &u8| is_lower(*byte) || between.contains(byte);
     bytes.iter().all(is_allowed)
         && bytes.first().is_some_and(|byte| is_lower(*byte))

@@ -25,8 +25,8 @@ pub fn validate_labels(labels: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a label selector, if there is one. Selectors that were stored with values that
-/// no label can have may keep them.
+/// Adds the errors of a label selector, if there is one. Selectors that were stored with values
+/// that no label can have may keep them.
 pub fn validate_label_selector(
     selector: &Field<'_>,
     allows_invalid_values: bool,
@@ -42,8 +42,8 @@ pub fn validate_label_selector(
     }
 }
 
-/// Adds the errors of a requirement in a review of access. Newer clients may ask with operators that are
-/// unknown here. Keys and values of fields are of any form.
+/// Adds the errors of a requirement in a review of access. Newer clients may ask with operators
+/// that are unknown here. Keys and values of fields are of any form.
 pub fn validate_requirement_of_review(
     requirement: &Field<'_>,
     is_of_labels: bool,
@@ -148,6 +148,7 @@ pub fn selects(selector: &Field<'_>, labels: &Field<'_>) -> bool {
                     values
                         .list()
                         .iter()
+                        // linear: the values of one requirement are searched once.
                         .any(|value| value.as_str() == Some(label.text()))
                 };
                 match requirement.member("operator").text() {

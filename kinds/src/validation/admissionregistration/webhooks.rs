@@ -114,7 +114,8 @@ fn validate_name(name: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the versions of reviews that a webhook reads. `missing` is said if there are none.
+/// Adds the errors of the versions of reviews that a webhook reads. `missing` is said if there are
+/// none.
 pub fn validate_review_versions(versions: &Field<'_>, missing: &str, errors: &mut ErrorList) {
     if versions.is_empty() {
         errors.push(versions.required(missing));

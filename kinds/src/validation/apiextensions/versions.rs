@@ -46,6 +46,7 @@ impl<'v> Shared<'v> {
         let first = list.first();
         let is_shared = |name: &&str| {
             let of_first = first.and_then(|version| version.get(*name));
+            // linear: once for each of the six members that versions can share.
             list.iter().all(|version| version.get(*name) == of_first)
         };
         Shared {

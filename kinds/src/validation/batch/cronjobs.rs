@@ -27,8 +27,8 @@ pub fn validate_cronjob(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a CronJob. What it had already is not refused again: its name, its
-/// time zone, a time zone in its schedule.
+/// Adds the errors of a change to a CronJob. What it had already is not refused again: its name,
+/// its time zone, a time zone in its schedule.
 pub fn validate_cronjob_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_spec(object, Some(stored), errors);
 }

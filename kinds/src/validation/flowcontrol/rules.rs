@@ -101,7 +101,8 @@ fn has(list: &Field<'_>, text: &str) -> bool {
     list.list().iter().any(|item| item.as_str() == Some(text))
 }
 
-/// Adds the errors of a list that has something, or nothing but a star. Returns whether it is right.
+/// Adds the errors of a list that has something, or nothing but a star. Returns whether it is
+/// right.
 fn validate_list(list: &Field<'_>, missing: &str, others: &str, errors: &mut ErrorList) -> bool {
     if list.is_empty() {
         errors.push(list.required(missing));

@@ -128,6 +128,7 @@ fn uncounted(names: &[&str]) -> HashMap<&'static str, usize> {
 }
 
 fn conflicts(scopes: &[&str]) -> usize {
+    // linear: twice for each of two pairs.
     let are_both = |pair: &&[&str; 2]| pair.iter().all(|scope| scopes.contains(scope));
     CONFLICTS.iter().filter(are_both).count()
 }

@@ -154,6 +154,7 @@ fn validate_path(path: &Field<'_>, errors: &mut ErrorList) {
             }
             for sequence in BAD_SEQUENCES
                 .iter()
+                // linear: once for each of a few sequences.
                 .filter(|part| text.text().contains(**part))
             {
                 errors.push(text.invalid(format!("must not contain '{sequence}'")));

@@ -127,6 +127,7 @@ fn longest_run(
         }
         for place in places.get(line).into_iter().flatten().copied() {
             *pairs = pairs.saturating_sub(1);
+            // linear: a range of lines.
             if !in_new.contains(&place) {
                 continue;
             }

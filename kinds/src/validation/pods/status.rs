@@ -172,6 +172,7 @@ fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
         let is_one = values
             .list()
             .iter()
+            // linear: the codes of one rule, of which a container has at most 20.
             .any(|value| value.as_i64() == Some(code));
         let is_match = match codes.member("operator").text() {
             "In" => is_one,

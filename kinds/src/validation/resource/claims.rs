@@ -179,6 +179,7 @@ pub(super) fn validate_references(
     }
     for (reference, index) in references.items().zip(0..) {
         let mut before = references.list().iter().take(index);
+        // linear: at most 32 references.
         if before.any(|other| Some(other) == reference.value()) {
             errors.push(reference.duplicate());
         }

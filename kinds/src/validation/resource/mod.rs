@@ -45,7 +45,8 @@ fn validate_length(list: &Field<'_>, most: usize, errors: &mut ErrorList) -> boo
     fits
 }
 
-/// Adds the errors of items of a list that must differ in this member. They are reported at the item.
+/// Adds the errors of items of a list that must differ in this member. They are reported at the
+/// item.
 fn validate_unique(list: &Field<'_>, member: &str, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (item, value) in list.items().zip(list.list()) {

@@ -101,8 +101,8 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     format!("{start}{CUT}{end}").into()
 }
 
-/// Adds the errors of the name of an attribute or a capacity: an identifier that may have a domain in
-/// front. They are reported at the map.
+/// Adds the errors of the name of an attribute or a capacity: an identifier that may have a domain
+/// in front. They are reported at the map.
 pub fn validate_qualified(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {

@@ -52,7 +52,8 @@ fn quantity(field: &Field<'_>) -> Option<Quantity> {
     field.value().and_then(read)
 }
 
-/// Adds the errors of the amounts that can be asked for. They go up, and the default is one of them.
+/// Adds the errors of the amounts that can be asked for. They go up, and the default is one of
+/// them.
 fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, errors: &mut ErrorList) {
     let mut has_preset = false;
     if validate_length(values, MAX_VALUES, errors) {
@@ -76,6 +77,7 @@ fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, errors:
         let mut seen = Vec::new();
         for (value, amount) in &amounts {
             let whole = amount.value();
+            // linear: at most ten amounts.
             if seen.contains(&whole) {
                 let shown = whole.to_string().into();
                 errors.push(value.with_value(&shown).duplicate());

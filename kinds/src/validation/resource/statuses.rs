@@ -175,6 +175,7 @@ fn validate_network(network: &Field<'_>, errors: &mut ErrorList) {
     }
     for (address, index) in addresses.items().zip(0..) {
         let mut before = addresses.list().iter().take(index);
+        // linear: at most 16 addresses.
         if before.any(|other| Some(other) == address.value()) {
             errors.push(address.duplicate());
         }

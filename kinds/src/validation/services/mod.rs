@@ -40,7 +40,8 @@ pub fn validate_service_update(object: &Object, stored: &Object, errors: &mut Er
     validate(object, Some(stored), errors);
 }
 
-/// Adds the errors of a Service's addresses and their families, which are told in front of all others.
+/// Adds the errors of a Service's addresses and their families, which are told in front of all
+/// others.
 pub fn validate_cluster_ips(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     cluster_ips::validate(object, stored, errors);
 }

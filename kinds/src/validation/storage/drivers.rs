@@ -138,8 +138,8 @@ fn validate_topology_keys(driver: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to the drivers of a node: those that were there stay as they were, but
-/// for how many volumes they take.
+/// Adds the errors of a change to the drivers of a node: those that were there stay as they were,
+/// but for how many volumes they take.
 pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_csinode(object, errors);
     let spec = Field::of(object, "spec");

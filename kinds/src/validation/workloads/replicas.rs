@@ -40,8 +40,8 @@ pub fn validate_replicaset_status_update(
     validate_status(object, &["terminatingReplicas"], errors);
 }
 
-/// Adds the errors of a status with these counts beside those that both kinds have. The replicas that
-/// are in some state are not more than all.
+/// Adds the errors of a status with these counts beside those that both kinds have. The replicas
+/// that are in some state are not more than all.
 fn validate_status(object: &Object, more_counts: &[&str], errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let counts = [

@@ -118,8 +118,8 @@ fn validate_policies(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a template whose pods have a volume of each claim too, and names of their own.
-/// Labels and annotations are looked at twice, as by kube-apiserver.
+/// Adds the errors of a template whose pods have a volume of each claim too, and names of their
+/// own. Labels and annotations are looked at twice, as by kube-apiserver.
 fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorList) {
     validate_template_metadata(template, errors);
     let spec = template.member("spec");

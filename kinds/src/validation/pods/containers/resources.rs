@@ -70,8 +70,8 @@ pub fn validate_pod_resources(spec: &Field<'_>, errors: &mut ErrorList) {
     validate_sums(spec, &resources, errors);
 }
 
-/// Adds the errors of what a pod takes beside its containers. They are reported as those of limits of
-/// `overhead`.
+/// Adds the errors of what a pod takes beside its containers. They are reported as those of limits
+/// of `overhead`.
 pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, errors: &mut ErrorList) {
     if amounts.is_empty() {
         return;
