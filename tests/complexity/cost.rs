@@ -16,6 +16,17 @@ pub struct Cost {
     pub peak: u64,
 }
 
+impl Cost {
+    /// What is the same in each run, by name.
+    pub fn counts(&self) -> [(&'static str, u64); 3] {
+        [
+            ("bytes of memory", self.bytes),
+            ("allocations", self.allocations),
+            ("bytes of memory at a time", self.peak),
+        ]
+    }
+}
+
 fn cpu() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
