@@ -13,6 +13,8 @@ use taffrail::api::resource::ResourceDefinition;
 use taffrail::kinds::definitions::{built_in, not_stored};
 use taffrail::schema::{Field, Scalar, Schema, Shape, StructId, Type};
 
+use crate::items::{Items, items};
+
 /// Bodies of all kinds with what kube-apiserver answered to them.
 const SWEEP: &[u8] = include_bytes!("../fixtures/sweep.json.gz");
 
@@ -37,7 +39,8 @@ pub struct Place {
     pub key: String,
     /// The field.
     pub field: &'static Field,
-    pub schema: &'static Schema,
+    /// Another list or map of the body that is as long.
+    pub beside: Option<Arc<Place>>,
 }
 
 impl Place {
@@ -53,9 +56,12 @@ impl Place {
         matches!(self.field.of.shape, Shape::Map(_))
     }
 
-    /// The body with this value at the place.
-    pub fn with(&self, body: &Value, value: Value) -> Value {
+    /// The body with this value at the place, and with `n` items beside it.
+    pub fn with(&self, body: &Value, value: Value, n: usize) -> Value {
         let mut body = body.clone();
+        if let Some(beside) = &self.beside {
+            put(&mut body, &beside.pointer, items(beside, Items::Distinct(0), n).unwrap());
+        }
         put(&mut body, &self.pointer, value);
         body
     }
@@ -63,7 +69,11 @@ impl Place {
     /// The kind, the path and the field, for people.
     pub fn title(&self) -> String {
         let Place { kind, pointer, .. } = self;
-        let path = pointer.trim_start_matches('/').replace('/', ".");
+        let dotted = |pointer: &str| pointer.trim_start_matches('/').replace('/', ".");
+        let mut path = dotted(pointer);
+        if let Some(beside) = &self.beside {
+            path = format!("{path} beside {}", dotted(&beside.pointer));
+        }
         let of = match self.subresource.as_str() {
             "" => kind.qualified(),
             subresource => format!("{}/{subresource}", kind.qualified()),
@@ -307,7 +317,7 @@ pub fn places() -> Vec<Place> {
             let mut pointer = format!("{}/{}", way.pointer, field.name);
             if matches!(field.of.shape, Shape::List(_) | Shape::Map(_)) {
                 let place = match found.get(&name) {
-                    Some(found) => recorded(&name, found, &cases[found.case], way.schema),
+                    Some(found) => recorded(&name, found, &cases[found.case]),
                     None => made(&name, field, &pointer, (&way, &kinds, &cases)),
                 };
                 places.insert(name, place);
@@ -325,7 +335,7 @@ pub fn places() -> Vec<Place> {
     places.into_values().collect()
 }
 
-fn recorded(name: &str, found: &Found, case: &Case, schema: &'static Schema) -> Place {
+fn recorded(name: &str, found: &Found, case: &Case) -> Place {
     let Case { kind, subresource, before, body } = case;
     Place {
         name: name.to_owned(),
@@ -337,7 +347,7 @@ fn recorded(name: &str, found: &Found, case: &Case, schema: &'static Schema) -> 
         item: found.item.clone(),
         key: found.key.clone(),
         field: found.field,
-        schema,
+        beside: None,
     }
 }
 
@@ -365,6 +375,6 @@ fn made(
         item: sample(way.schema, of),
         key: "a".to_owned(),
         field,
-        schema: way.schema,
+        beside: None,
     }
 }

@@ -99,9 +99,9 @@ impl Step {
         let sent = items(place, self.sent, n)?;
         let base = stored.unwrap_or(&place.body);
         let body = match self.verb {
-            Verb::Create => place.with(base, sent),
+            Verb::Create => place.with(base, sent, n),
             Verb::Update => {
-                let mut body = place.with(base, sent);
+                let mut body = place.with(base, sent, n);
                 // Something else changes, too.
                 body["metadata"]["annotations"]["search"] = "changed".into();
                 body
@@ -113,7 +113,7 @@ impl Step {
                 if let Verb::Apply(_) = self.verb {
                     patch = place.body.clone();
                 }
-                place.with(&patch, sent)
+                place.with(&patch, sent, n)
             }
         };
         let mut request = Request::of(place, self.verb, &body);

@@ -111,7 +111,7 @@ impl<'p> Trial<'p> {
 /// valid or has parts that only controllers write.
 async fn store(server: &Server, place: &Place, kind: Items, n: usize) -> Result<Value, String> {
     let list = items(place, kind, n).ok_or("a map has neither equal items nor an order")?;
-    let body = place.with(&place.body, list);
+    let body = place.with(&place.body, list, n);
     let request = Request::of(place, Verb::Apply("first"), &body);
     if place.before.is_some() || server.execute(&request, false).await.is_err() {
         let stored = server.put(&request).await;
