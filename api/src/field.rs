@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::cost;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::Object;
 
@@ -48,6 +49,7 @@ impl<'f> Field<'f> {
     }
 
     fn below(&'f self, step: Step<'f>, value: Option<&'f Value>) -> Field<'f> {
+        cost::visited();
         Field {
             above: Some(self),
             step,

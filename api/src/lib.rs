@@ -8,6 +8,7 @@
 
 pub mod cel;
 pub mod continuation;
+pub mod cost;
 pub mod decode;
 pub mod document_paths;
 pub mod duration;

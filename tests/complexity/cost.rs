@@ -2,6 +2,7 @@
 
 use allocation_counter::measure;
 use rustix::time::{ClockId, clock_gettime};
+use taffrail::api::cost::{Counts, counts};
 
 /// The cost of a piece of work on this thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,15 +15,20 @@ pub struct Cost {
     pub allocations: u64,
     /// The most memory at a time, in bytes.
     pub peak: u64,
+    /// What the code counts itself.
+    pub counts: Counts,
 }
 
 impl Cost {
     /// What is the same in each run, by name.
-    pub fn counts(&self) -> [(&'static str, u64); 3] {
+    pub fn counts(&self) -> [(&'static str, u64); 6] {
         [
             ("bytes of memory", self.bytes),
             ("allocations", self.allocations),
             ("bytes of memory at a time", self.peak),
+            ("values looked at", self.counts.nodes),
+            ("comparisons", self.counts.comparisons),
+            ("errors made", self.counts.errors),
         ]
     }
 }
@@ -36,6 +42,7 @@ fn cpu() -> u64 {
 pub fn of<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     let mut done = None;
     let mut taken = 0;
+    let before = counts();
     let counted = measure(|| {
         let begun = cpu();
         done = Some(work());
@@ -46,6 +53,7 @@ pub fn of<T>(work: impl FnOnce() -> T) -> (T, Cost) {
         bytes: counted.bytes_total,
         allocations: counted.count_total,
         peak: counted.bytes_max,
+        counts: counts().since(before),
     };
     (done.unwrap(), cost)
 }

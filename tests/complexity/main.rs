@@ -7,7 +7,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod cost;
+#[allow(dead_code, unused_imports)]
+#[path = "../blackbox/harness/mod.rs"]
+mod harness;
 mod items;
+mod over_http;
 mod pairs;
 mod places;
 mod requests;

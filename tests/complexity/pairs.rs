@@ -99,12 +99,12 @@ const PAIRS: &[Pair] = &[
         ["core.v1.PodSpec.containers", "/spec/containers"],
     ),
     (
-        "statefulsets",
+        "statefulsets.apps",
         ["apps.v1.StatefulSetSpec.volumeClaimTemplates", "/spec/volumeClaimTemplates"],
         ["core.v1.PodSpec.volumes", "/spec/template/spec/volumes"],
     ),
     (
-        "statefulsets",
+        "statefulsets.apps",
         ["core.v1.Container.volumeMounts", "/spec/template/spec/containers/0/volumeMounts"],
         ["apps.v1.StatefulSetSpec.volumeClaimTemplates", "/spec/volumeClaimTemplates"],
     ),

@@ -322,17 +322,67 @@ pub fn places() -> Vec<Place> {
                 };
                 places.insert(name, place);
             }
-            let mut inner = &field.of;
-            while let Shape::List(of) | Shape::Map(of) = &inner.shape {
-                pointer += if matches!(inner.shape, Shape::List(_)) { "/0" } else { "/a" };
-                inner = of;
-            }
-            if let Shape::Struct(id) = inner.shape {
+            if let Some(id) = inner(&field.of, &mut pointer) {
                 ways.push_back(Way { id, pointer, ..way });
             }
         }
     }
     places.into_values().collect()
+}
+
+/// Every path to a list or map of every kind. No type is gone through twice on the way.
+pub fn paths() -> Vec<Place> {
+    let kinds = kinds();
+    let cases = cases(&kinds);
+    let mut found = BTreeMap::new();
+    for (number, case) in cases.iter().enumerate() {
+        let at = case.kind.object_type.found().unwrap();
+        read(at, (number, &case.body), "", &mut found);
+    }
+    let mut paths = Vec::new();
+    for (kind, row) in kinds.iter().enumerate() {
+        let (schema, id) = row.object_type.found().unwrap();
+        let pointer = String::new();
+        let mut ways = vec![(Way { kind, schema, id, pointer }, Vec::new())];
+        while let Some((way, mut above)) = ways.pop() {
+            let of = way.schema.get(way.id).unwrap();
+            above.push(way.id);
+            for field in of.fields() {
+                let name = format!("{}.{}.{}", of.package, of.name, field.name);
+                let mut pointer = format!("{}/{}", way.pointer, field.name);
+                if matches!(field.of.shape, Shape::List(_) | Shape::Map(_)) {
+                    let mut place = made(&name, field, &pointer, (&way, &kinds, &cases));
+                    if let Some(found) = found.get(&name) {
+                        place.item.clone_from(&found.item);
+                        place.key.clone_from(&found.key);
+                    }
+                    paths.push(place);
+                }
+                if let Some(id) = inner(&field.of, &mut pointer)
+                    && !above.contains(&id)
+                {
+                    ways.push((Way { id, pointer, ..way }, above.clone()));
+                }
+            }
+        }
+    }
+    paths
+}
+
+/// The struct of a field, in the first items of lists and the members "a" of maps.
+fn inner(of: &Type, pointer: &mut String) -> Option<StructId> {
+    match &of.shape {
+        Shape::List(of) => {
+            *pointer += "/0";
+            inner(of, pointer)
+        }
+        Shape::Map(of) => {
+            *pointer += "/a";
+            inner(of, pointer)
+        }
+        Shape::Struct(id) => Some(*id),
+        _ => None,
+    }
 }
 
 fn recorded(name: &str, found: &Found, case: &Case) -> Place {

@@ -45,6 +45,50 @@ impl Request {
     }
 }
 
+impl Request {
+    /// The path and its query. Nothing is stored in a dry run.
+    pub fn path(&self, dry_run: bool) -> String {
+        let Request { kind, name, subresource, .. } = self;
+        let mut path = match kind.group.as_str() {
+            "" => format!("/api/{}", kind.version),
+            group => format!("/apis/{group}/{}", kind.version),
+        };
+        if let Some(namespace) = self.namespace {
+            path = format!("{path}/namespaces/{namespace}");
+        }
+        path = format!("{path}/{}", kind.plural);
+        if self.verb != Verb::Create {
+            path = format!("{path}/{name}");
+        }
+        if !subresource.is_empty() {
+            path = format!("{path}/{subresource}");
+        }
+        let dry_run = if dry_run { "dryRun=All" } else { "" };
+        match self.verb {
+            Verb::Apply(manager) => format!("{path}?{dry_run}&force=true&fieldManager={manager}"),
+            _ => format!("{path}?{dry_run}"),
+        }
+    }
+
+    pub fn method(&self) -> &'static str {
+        match self.verb {
+            Verb::Create => "POST",
+            Verb::Update => "PUT",
+            _ => "PATCH",
+        }
+    }
+
+    pub fn content_type(&self) -> &'static str {
+        match self.verb {
+            Verb::Create | Verb::Update => "application/json",
+            Verb::MergePatch => "application/merge-patch+json",
+            Verb::StrategicPatch => "application/strategic-merge-patch+json",
+            Verb::JsonPatch => "application/json-patch+json",
+            Verb::Apply(_) => "application/apply-patch+yaml",
+        }
+    }
+}
+
 /// What a request begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
@@ -93,6 +137,19 @@ pub const STEPS: &[Step] = &[
 ];
 
 impl Step {
+    /// Whether the request is one of those that are tried with a place. Merge and JSON patches know
+    /// no types, and what follows a patch is the same as with an update: each place gets one of
+    /// the two, and a strategic patch where its field says how that merges it.
+    pub fn suits(&self, place: &Place) -> bool {
+        let is_merged = place.field.patch.is_some();
+        match self.verb {
+            Verb::StrategicPatch => is_merged,
+            Verb::MergePatch => !is_merged && place.name.len().is_multiple_of(2),
+            Verb::JsonPatch => !is_merged && !place.name.len().is_multiple_of(2),
+            Verb::Create | Verb::Update | Verb::Apply(_) => true,
+        }
+    }
+
     /// The request with `n` items. `None` where there is no such list or map. `stored` is the
     /// object as it is.
     pub fn request(&self, place: &Place, stored: Option<&Value>, n: usize) -> Option<Request> {

@@ -16,16 +16,19 @@ const FEW: usize = 500;
 const MANY: usize = 4_000;
 
 /// Those that decide whether it is the work that grows, if the time does.
-const SURE: [usize; 3] = [2_000, 4_000, 8_000];
+const SURE: usize = 8_000;
 
-/// How often each of them is tried. The least time counts.
-const ROUNDS: usize = 3;
+/// How often each number of items is tried, for the least time.
+const ROUNDS: usize = 4;
 
-/// By what the time of the last doubling is a square's, and by what it may be that of neither. A
-/// square comes to four times, what is in proportion to two times, and a little more for memory
-/// that is farther away.
+/// By what the time of a doubling is a square's, and by what it may be that of neither. A square
+/// comes to four times, what is in proportion to two times, and a little more for memory that is
+/// farther away.
 const SQUARE: f64 = 2.8;
 const NEITHER: f64 = 2.4;
+
+/// A square that takes so long, in nanoseconds, is not tried with more items.
+const LONG_CPU: u64 = 1_000_000_000;
 
 /// A doubling may cost so much more, of what can be counted.
 const DOUBLING: f64 = 2.5;
@@ -130,30 +133,31 @@ fn counted(few: &Cost, many: &Cost, doublings: i32) -> Option<String> {
     })
 }
 
-/// Whether the time of a request with many items is that of a square.
+/// Whether the time of a request is that of a square: with as many items as it takes to be sure.
 fn timed(runtime: &Runtime, place: &Place, step: &Step) -> Outcome {
-    let mut least = [u64::MAX; SURE.len()];
+    let time = |n| Trial::new(runtime, place, n).carry_out(step).map(|tried| tried.cost.cpu);
+    let (mut half, mut whole) = (u64::MAX, u64::MAX);
+    let mut n = MANY;
     for _ in 0..ROUNDS {
-        for (n, least) in SURE.iter().zip(&mut least) {
-            match Trial::new(runtime, place, *n).carry_out(step) {
-                Ok(tried) => *least = tried.cost.cpu.min(*least),
-                // The body is too long.
-                Err(_) => break,
-            }
+        // The body is too long.
+        let (Ok(of_half), Ok(of_whole)) = (time(n / 2), time(n)) else {
+            return Outcome::Linear;
+        };
+        (half, whole) = (half.min(of_half), whole.min(of_whole));
+        let ratio = whole as f64 / half as f64;
+        if ratio < NEITHER {
+            return Outcome::Linear;
+        }
+        if ratio > SQUARE && (whole > LONG_CPU || n == SURE) {
+            let [half, whole] = [half, whole].map(|time| time / 1_000_000);
+            let what = format!("{half} ms for {} items, {whole} ms for {n}", n / 2);
+            return Outcome::TooMuch(what);
+        }
+        if n < SURE {
+            (half, whole, n) = (u64::MAX, u64::MAX, SURE);
         }
     }
-    let known: Vec<u64> = least.into_iter().filter(|time| *time < u64::MAX).collect();
-    let [.., before, last] = known.as_slice() else {
-        return Outcome::Linear;
-    };
-    match *last as f64 / *before as f64 {
-        ratio if ratio > SQUARE => {
-            let times: Vec<u64> = known.iter().map(|time| time / 1_000_000).collect();
-            Outcome::TooMuch(format!("{times:?} ms for {:?} items", &SURE[..known.len()]))
-        }
-        ratio if ratio > NEITHER => Outcome::Unsure,
-        _ => Outcome::Linear,
-    }
+    Outcome::Unsure
 }
 
 /// All requests of a place.
@@ -177,6 +181,9 @@ fn judged(
     step: &Step,
 ) -> Result<Outcome, String> {
     let place = few.place;
+    if !step.suits(place) {
+        return Err("the place gets another patch".to_owned());
+    }
     let small = few.carry_out(step)?.cost;
     if small.cpu > GROSS_CPU || small.peak > GROSS_PEAK {
         let double = Trial::new(runtime, place, 2 * FEW).carry_out(step)?.cost;
