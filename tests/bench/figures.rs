@@ -173,7 +173,15 @@ async fn main() {
     }
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
     let known = |word: &str| {
-        [SET, SIZING, CONTROLLERS, CONTROLLERS_SOAK, HOSTILE, HOSTILE_TURNS].contains(&word)
+        [
+            SET,
+            SIZING,
+            CONTROLLERS,
+            CONTROLLERS_SOAK,
+            HOSTILE,
+            HOSTILE_TURNS,
+        ]
+        .contains(&word)
             || PARTS.contains(&word)
             || named(word)
     };

@@ -9,9 +9,31 @@ use crate::places::Place;
 
 /// Members that tell items apart, beside those that the types name.
 const NAMES: &[&str] = &[
-    "name", "key", "uid", "ip", "cidr", "path", "hostname", "mountPath", "devicePath", "type",
-    "topologyKey", "driver", "port", "containerPort", "resourceName", "containerID", "claimName",
-    "portName", "namespace", "manager", "host", "value", "expression", "jsonPath", "uniqueName",
+    "name",
+    "key",
+    "uid",
+    "ip",
+    "cidr",
+    "path",
+    "hostname",
+    "mountPath",
+    "devicePath",
+    "type",
+    "topologyKey",
+    "driver",
+    "port",
+    "containerPort",
+    "resourceName",
+    "containerID",
+    "claimName",
+    "portName",
+    "namespace",
+    "manager",
+    "host",
+    "value",
+    "expression",
+    "jsonPath",
+    "uniqueName",
 ];
 
 /// What a list or map consists of.
@@ -74,13 +96,24 @@ fn distinct(place: &Place, number: usize) -> Value {
         Some(ListType::Map(keys)) => keys.as_slice(),
         _ => &[],
     };
-    let patch = place.field.patch.as_ref().and_then(|patch| patch.key.as_deref());
+    let patch = place
+        .field
+        .patch
+        .as_ref()
+        .and_then(|patch| patch.key.as_deref());
     // Names below are the item's own where it has no others: `metadata.name` of a template.
     let is_name = |name: &String| {
         keys.contains(name) || patch == Some(name) || NAMES.contains(&name.as_str())
     };
-    let named: Vec<String> = members.keys().filter(|name| is_name(name)).cloned().collect();
-    let others = members.keys().filter(|name| !members[*name].is_boolean()).cloned();
+    let named: Vec<String> = members
+        .keys()
+        .filter(|name| is_name(name))
+        .cloned()
+        .collect();
+    let others = members
+        .keys()
+        .filter(|name| !members[*name].is_boolean())
+        .cloned();
     let named = match named.is_empty() {
         true => others.take(1).collect(),
         false => named,
@@ -88,7 +121,10 @@ fn distinct(place: &Place, number: usize) -> Value {
     for name in named {
         members[&name] = numbered(&members[&name], number);
     }
-    if let Some(name) = members.get_mut("metadata").and_then(|of| of.get_mut("name")) {
+    if let Some(name) = members
+        .get_mut("metadata")
+        .and_then(|of| of.get_mut("name"))
+    {
         *name = numbered(name, number);
     }
     item
@@ -102,7 +138,9 @@ fn numbered(value: &Value, number: usize) -> Value {
         }
         Value::Object(members) => {
             let mut members = members.clone();
-            let first = members.values_mut().find(|value| value.is_string() || value.is_object());
+            let first = members
+                .values_mut()
+                .find(|value| value.is_string() || value.is_object());
             if let Some(first) = first {
                 *first = numbered(first, number);
             }

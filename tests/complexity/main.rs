@@ -94,7 +94,9 @@ fn every_list_and_map_costs_as_much_as_it_is_long() {
     let gaps: BTreeSet<&str> = GAPS.lines().filter(|line| !line.starts_with('#')).collect();
     let unknown = found.too_much.iter();
     let unknown = unknown.filter(|(title, _)| !gaps.contains(title.as_str()));
-    let unknown: Vec<String> = unknown.map(|(title, what)| format!("{title}\n    {what}")).collect();
+    let unknown: Vec<String> = unknown
+        .map(|(title, what)| format!("{title}\n    {what}"))
+        .collect();
     assert!(
         unknown.is_empty(),
         "{} grow faster than what is sent:\n{}",
@@ -106,5 +108,8 @@ fn every_list_and_map_costs_as_much_as_it_is_long() {
         !open && gap.contains(&only)
     };
     let closed: Vec<&str> = gaps.into_iter().filter(is_closed).collect();
-    assert!(closed.is_empty(), "gaps that are none any more: {closed:#?}");
+    assert!(
+        closed.is_empty(),
+        "gaps that are none any more: {closed:#?}"
+    );
 }

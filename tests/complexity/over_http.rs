@@ -109,9 +109,20 @@ impl Counted {
         let out = folder.path().join("callgrind");
         command.args(["--tool=callgrind", "--quiet"]);
         command.arg(format!("--callgrind-out-file={}", out.display()));
-        command.arg(env!("CARGO_BIN_EXE_taffrail")).arg("--data-dir").arg(&data);
-        command.args(["--secure-port", "0", "--metrics-bind-address", "127.0.0.1:0"]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .arg(env!("CARGO_BIN_EXE_taffrail"))
+            .arg("--data-dir")
+            .arg(&data);
+        command.args([
+            "--secure-port",
+            "0",
+            "--metrics-bind-address",
+            "127.0.0.1:0",
+        ]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut process = command.spawn().ok()?;
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut lines = lines.map_while(Result::ok);
@@ -119,12 +130,18 @@ impl Counted {
         let token = std::fs::read_to_string(data.join("admin.token")).unwrap();
         let token = Some(token.trim().to_owned());
         let client = Target::new(address.unwrap().unwrap(), token, None).client();
-        Some(Counted { process, folder, client })
+        Some(Counted {
+            process,
+            folder,
+            client,
+        })
     }
 
     fn control(&self, what: &str) {
         let pid = self.process.id().to_string();
-        let done = Command::new("callgrind_control").args([what, &pid]).output();
+        let done = Command::new("callgrind_control")
+            .args([what, &pid])
+            .output();
         assert!(done.unwrap().status.success());
     }
 
@@ -151,7 +168,9 @@ fn newest_count(folder: &Path) -> Option<u64> {
     let dumps = dumps.filter(|dump| dump.file_name().to_string_lossy().starts_with("callgrind."));
     let newest = dumps.max_by_key(|dump| dump.metadata().and_then(|of| of.modified()).ok())?;
     let text = std::fs::read_to_string(newest.path()).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("totals: "))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("totals: "))?;
     line.trim().parse().ok()
 }
 
@@ -173,7 +192,10 @@ async fn every_path_costs_as_much_as_it_is_long_over_http() {
     let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut too_much, mut tried) = (Vec::new(), 0);
     let only = std::env::var("TAFFRAIL_PLACES").unwrap_or_default();
-    let paths: Vec<Place> = paths().into_iter().filter(|of| of.title().contains(&only)).collect();
+    let paths: Vec<Place> = paths()
+        .into_iter()
+        .filter(|of| of.title().contains(&only))
+        .collect();
     for place in &paths {
         for step in STEPS.iter().filter(|step| SENT.contains(&step.name)) {
             let mut costs = Vec::new();
@@ -209,7 +231,10 @@ async fn every_path_costs_as_much_as_it_is_long_over_http() {
             too_much.push(what);
         }
     }
-    println!("{} paths, {tried} requests with {SIZES:?} items each", paths.len());
+    println!(
+        "{} paths, {tried} requests with {SIZES:?} items each",
+        paths.len()
+    );
     for (why, count) in &left_out {
         println!("{count} left out from some size on: {why}");
     }
@@ -224,7 +249,9 @@ async fn every_path_costs_as_much_as_it_is_long_over_http() {
 fn what_doubles_with_the_items_is_in_proportion() {
     let in_proportion = [100, 200, 410, 830].map(|ms: u64| ms * 1_000_000);
     assert!(!is_too_much(&in_proportion));
-    assert!(is_too_much(&in_proportion.map(|time| time * time / 100_000_000)));
+    assert!(is_too_much(
+        &in_proportion.map(|time| time * time / 100_000_000)
+    ));
     // Too short to be told.
     assert!(!is_too_much(&[1, 1000]));
 }

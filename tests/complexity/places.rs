@@ -60,7 +60,11 @@ impl Place {
     pub fn with(&self, body: &Value, value: Value, n: usize) -> Value {
         let mut body = body.clone();
         if let Some(beside) = &self.beside {
-            put(&mut body, &beside.pointer, items(beside, Items::Distinct(0), n).unwrap());
+            put(
+                &mut body,
+                &beside.pointer,
+                items(beside, Items::Distinct(0), n).unwrap(),
+            );
         }
         put(&mut body, &self.pointer, value);
         body
@@ -149,7 +153,11 @@ fn cases(kinds: &[Arc<ResourceDefinition>]) -> Vec<Case> {
         let is_subresource = before.is_some() && kind.subresource(last).is_some();
         Some(Case {
             kind: Arc::clone(kind),
-            subresource: if is_subresource { last.to_owned() } else { String::new() },
+            subresource: if is_subresource {
+                last.to_owned()
+            } else {
+                String::new()
+            },
             before,
             body,
         })
@@ -249,7 +257,16 @@ fn note(
     let known = found.get(&name);
     if known.is_none_or(|known| depth(at) < depth(&known.pointer)) {
         let pointer = at.to_owned();
-        found.insert(name, Found { pointer, case, field, item, key });
+        found.insert(
+            name,
+            Found {
+                pointer,
+                case,
+                field,
+                item,
+                key,
+            },
+        );
     }
 }
 
@@ -305,7 +322,12 @@ pub fn places() -> Vec<Place> {
     for (kind, row) in kinds.iter().enumerate() {
         let (schema, id) = row.object_type.found().unwrap();
         let pointer = String::new();
-        ways.push_back(Way { kind, schema, id, pointer });
+        ways.push_back(Way {
+            kind,
+            schema,
+            id,
+            pointer,
+        });
     }
     while let Some(way) = ways.pop_front() {
         let of = way.schema.get(way.id).unwrap();
@@ -343,7 +365,15 @@ pub fn paths() -> Vec<Place> {
     for (kind, row) in kinds.iter().enumerate() {
         let (schema, id) = row.object_type.found().unwrap();
         let pointer = String::new();
-        let mut ways = vec![(Way { kind, schema, id, pointer }, Vec::new())];
+        let mut ways = vec![(
+            Way {
+                kind,
+                schema,
+                id,
+                pointer,
+            },
+            Vec::new(),
+        )];
         while let Some((way, mut above)) = ways.pop() {
             let of = way.schema.get(way.id).unwrap();
             above.push(way.id);
@@ -386,7 +416,12 @@ fn inner(of: &Type, pointer: &mut String) -> Option<StructId> {
 }
 
 fn recorded(name: &str, found: &Found, case: &Case) -> Place {
-    let Case { kind, subresource, before, body } = case;
+    let Case {
+        kind,
+        subresource,
+        before,
+        body,
+    } = case;
     Place {
         name: name.to_owned(),
         kind: Arc::clone(kind),
@@ -419,7 +454,11 @@ fn made(
         name: name.to_owned(),
         kind: Arc::clone(kind),
         before: is_status.then(|| body.clone()),
-        subresource: if is_status { "status".to_owned() } else { String::new() },
+        subresource: if is_status {
+            "status".to_owned()
+        } else {
+            String::new()
+        },
         body,
         pointer: pointer.to_owned(),
         item: sample(way.schema, of),

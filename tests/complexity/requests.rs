@@ -48,7 +48,12 @@ impl Request {
 impl Request {
     /// The path and its query. Nothing is stored in a dry run.
     pub fn path(&self, dry_run: bool) -> String {
-        let Request { kind, name, subresource, .. } = self;
+        let Request {
+            kind,
+            name,
+            subresource,
+            ..
+        } = self;
         let mut path = match kind.group.as_str() {
             "" => format!("/api/{}", kind.version),
             group => format!("/apis/{group}/{}", kind.version),
@@ -124,16 +129,61 @@ pub const STEPS: &[Step] = &[
     step("create, empty", Stored::Nothing, Verb::Create, Items::Empty),
     step("create, equal", Stored::Nothing, Verb::Create, Items::Equal),
     step("create, distinct", Stored::Nothing, Verb::Create, FIRST),
-    step("update, empty", Stored::With(FIRST), Verb::Update, Items::Empty),
-    step("update, reversed", Stored::With(FIRST), Verb::Update, Items::Reversed),
+    step(
+        "update, empty",
+        Stored::With(FIRST),
+        Verb::Update,
+        Items::Empty,
+    ),
+    step(
+        "update, reversed",
+        Stored::With(FIRST),
+        Verb::Update,
+        Items::Reversed,
+    ),
     step("update, others", Stored::With(FIRST), Verb::Update, OTHERS),
-    step("merge patch, reversed", Stored::With(FIRST), Verb::MergePatch, Items::Reversed),
-    step("strategic patch, reversed", Stored::With(FIRST), Verb::StrategicPatch, Items::Reversed),
-    step("strategic patch, others", Stored::With(FIRST), Verb::StrategicPatch, OTHERS),
-    step("JSON patch, reversed", Stored::With(FIRST), Verb::JsonPatch, Items::Reversed),
-    step("apply, reversed", Stored::With(FIRST), Verb::Apply("other"), Items::Reversed),
-    step("apply, others", Stored::With(FIRST), Verb::Apply("first"), OTHERS),
-    step("update, equal", Stored::With(Items::Equal), Verb::Update, Items::Equal),
+    step(
+        "merge patch, reversed",
+        Stored::With(FIRST),
+        Verb::MergePatch,
+        Items::Reversed,
+    ),
+    step(
+        "strategic patch, reversed",
+        Stored::With(FIRST),
+        Verb::StrategicPatch,
+        Items::Reversed,
+    ),
+    step(
+        "strategic patch, others",
+        Stored::With(FIRST),
+        Verb::StrategicPatch,
+        OTHERS,
+    ),
+    step(
+        "JSON patch, reversed",
+        Stored::With(FIRST),
+        Verb::JsonPatch,
+        Items::Reversed,
+    ),
+    step(
+        "apply, reversed",
+        Stored::With(FIRST),
+        Verb::Apply("other"),
+        Items::Reversed,
+    ),
+    step(
+        "apply, others",
+        Stored::With(FIRST),
+        Verb::Apply("first"),
+        OTHERS,
+    ),
+    step(
+        "update, equal",
+        Stored::With(Items::Equal),
+        Verb::Update,
+        Items::Equal,
+    ),
 ];
 
 impl Step {

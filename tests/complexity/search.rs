@@ -74,11 +74,21 @@ struct Trial<'p> {
 
 impl<'p> Trial<'p> {
     fn new(runtime: &'p Runtime, place: &'p Place, n: usize) -> Trial<'p> {
-        Trial { place, n, runtime, servers: BTreeMap::new() }
+        Trial {
+            place,
+            n,
+            runtime,
+            servers: BTreeMap::new(),
+        }
     }
 
     fn server(&mut self, stored: Stored) -> &Result<(Server, Option<Value>), String> {
-        let Trial { place, n, runtime, servers } = self;
+        let Trial {
+            place,
+            n,
+            runtime,
+            servers,
+        } = self;
         servers.entry(format!("{stored:?}")).or_insert_with(|| {
             let server = Server::start();
             runtime.block_on(async {
@@ -120,7 +130,10 @@ async fn store(server: &Server, place: &Place, kind: Items, n: usize) -> Result<
         let stored = server.put(&request).await;
         stored.map_err(|_| "such an object can't be stored")?;
     }
-    server.get(&request).await.ok_or_else(|| "it can't be read".to_owned())
+    server
+        .get(&request)
+        .await
+        .ok_or_else(|| "it can't be read".to_owned())
 }
 
 /// What a request costs that is too much, of what can be counted.
@@ -135,7 +148,11 @@ fn counted(few: &Cost, many: &Cost, doublings: i32) -> Option<String> {
 
 /// Whether the time of a request is that of a square: with as many items as it takes to be sure.
 fn timed(runtime: &Runtime, place: &Place, step: &Step) -> Outcome {
-    let time = |n| Trial::new(runtime, place, n).carry_out(step).map(|tried| tried.cost.cpu);
+    let time = |n| {
+        Trial::new(runtime, place, n)
+            .carry_out(step)
+            .map(|tried| tried.cost.cpu)
+    };
     let (mut half, mut whole) = (u64::MAX, u64::MAX);
     let mut n = MANY;
     for _ in 0..ROUNDS {

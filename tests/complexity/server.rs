@@ -206,7 +206,8 @@ impl Server {
 
     /// The namespace of all bodies.
     pub async fn namespace(&self) {
-        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
+        let body =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}});
         let catalog = self.registry.current();
         let store = catalog.find("", "v1", "namespaces").unwrap();
         let request = Request {

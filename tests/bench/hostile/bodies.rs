@@ -73,7 +73,12 @@ fn policy(validations: Value) -> Value {
         "resources": ["pods"]});
     let spec = json!({"matchConstraints": {"resourceRules": [rule]}, "validations": validations});
     let version = "admissionregistration.k8s.io/v1";
-    object(version, "ValidatingAdmissionPolicy", "hostile", json!({ "spec": spec }))
+    object(
+        version,
+        "ValidatingAdmissionPolicy",
+        "hostile",
+        json!({ "spec": spec }),
+    )
 }
 
 fn stateful_set(templates: Value) -> Value {
@@ -128,7 +133,13 @@ fn status(name: &'static str, collection: &str, stored: &Value, turned: &Value) 
 
 /// All of them, by the numbers of what was found.
 pub fn all() -> Vec<Request> {
-    let groups = [empty_items(), schemas(), expressions(), squares(), statuses()];
+    let groups = [
+        empty_items(),
+        schemas(),
+        expressions(),
+        squares(),
+        statuses(),
+    ];
     groups.into_iter().flatten().collect()
 }
 
@@ -145,14 +156,21 @@ fn empty_items() -> Vec<Request> {
     };
     let review = json!({"spec": {"resourceAttributes": {"verb": "list", "resource": "pods",
         "labelSelector": {"requirements": empty(EMPTY)}}}});
-    let review = object("authorization.k8s.io/v1", "SelfSubjectAccessReview", "", review);
+    let review = object(
+        "authorization.k8s.io/v1",
+        "SelfSubjectAccessReview",
+        "",
+        review,
+    );
     let affinity = json!({"podAffinity":
         {"preferredDuringSchedulingIgnoredDuringExecution": empty(EMPTY)}});
     let mut versions = crd(json!({"type": "object"}));
     versions["spec"]["versions"] = empty(EMPTY);
     let hooks = json!({ "webhooks": empty(EMPTY) });
-    let (hooks_version, hooks_kind) =
-        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
+    let (hooks_version, hooks_kind) = (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+    );
     let class = |n| {
         let members = json!({"provisioner": "p", "allowedTopologies": empty(n)});
         object("storage.k8s.io/v1", "StorageClass", "hostile", members)
@@ -160,20 +178,38 @@ fn empty_items() -> Vec<Request> {
     let quota = json!({"spec": {"hard": {"pods": "1"}, "scopes": many(EMPTY, |_| "".into())}});
     let request = json!({"spec": {"request": "YQ==", "signerName": "example.com/s",
         "usages": many(EMPTY, |_| "".into())}});
-    let csr = object("certificates.k8s.io/v1", "CertificateSigningRequest", "hostile", request);
+    let csr = object(
+        "certificates.k8s.io/v1",
+        "CertificateSigningRequest",
+        "hostile",
+        request,
+    );
     vec![
         created(
             "B1 requirements of a review",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             &review,
         ),
-        created("B4 affinity", apps, &of_pods(json!({ "affinity": affinity }))),
-        created("B4 claim templates", STATEFUL_SETS, &stateful_set(empty(EMPTY))),
+        created(
+            "B4 affinity",
+            apps,
+            &of_pods(json!({ "affinity": affinity })),
+        ),
+        created(
+            "B4 claim templates",
+            STATEFUL_SETS,
+            &stateful_set(empty(EMPTY)),
+        ),
         created("B4 versions of a definition", CRDS, &versions),
         created(
             "B4 ports of a Service",
             "/api/v1/namespaces/default/services",
-            &object("v1", "Service", "hostile", json!({"spec": {"ports": empty(EMPTY)}})),
+            &object(
+                "v1",
+                "Service",
+                "hostile",
+                json!({"spec": {"ports": empty(EMPTY)}}),
+            ),
         ),
         created(
             "B4 webhooks",
@@ -183,20 +219,37 @@ fn empty_items() -> Vec<Request> {
         created(
             "B4 taints",
             "/api/v1/nodes",
-            &object("v1", "Node", "hostile", json!({"spec": {"taints": empty(EMPTY)}})),
+            &object(
+                "v1",
+                "Node",
+                "hostile",
+                json!({"spec": {"taints": empty(EMPTY)}}),
+            ),
         ),
         created(
             "B4 spread constraints",
             apps,
             &of_pods(json!({"topologySpreadConstraints": empty(EMPTY)})),
         ),
-        created("B4 mounts", apps, &container(json!({"volumeMounts": empty(EMPTY)}))),
-        created("B4 containers", apps, &of_pods(json!({"containers": empty(EMPTY)}))),
+        created(
+            "B4 mounts",
+            apps,
+            &container(json!({"volumeMounts": empty(EMPTY)})),
+        ),
+        created(
+            "B4 containers",
+            apps,
+            &of_pods(json!({"containers": empty(EMPTY)})),
+        ),
         created(
             "B4 rules",
             "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            &object("rbac.authorization.k8s.io/v1", "ClusterRole", "hostile",
-                json!({"rules": empty(EMPTY)})),
+            &object(
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+                "hostile",
+                json!({"rules": empty(EMPTY)}),
+            ),
         ),
         created(
             "B4 usages",
@@ -238,9 +291,10 @@ fn schemas() -> Vec<Request> {
         0 => json!({"type": "object", "x-kubernetes-validations": rule}),
         _ => json!({"type": "object"}),
     });
-    let patterns = numbered(30_000, &|number| {
-        json!({"type": "string", "pattern": format!("^a{number}$"), "default": format!("a{number}")})
-    });
+    let patterns = numbered(
+        30_000,
+        &|number| json!({"type": "string", "pattern": format!("^a{number}$"), "default": format!("a{number}")}),
+    );
     let letters = json!({"type": "string", "pattern": r"\pL".repeat(500_000)});
     let list = json!({"type": "array", "items": {"type": "integer"},
         "default": many(250_000, |_| 1.into())});
@@ -259,9 +313,17 @@ fn schemas() -> Vec<Request> {
     let mut given_up = created("B8 given up", CRDS, &crd(below_name(250_000, list)));
     given_up.given_up = Some(700);
     vec![
-        created("B7 rules below a long name", CRDS, &crd(below_name(200_000, ruled))),
+        created(
+            "B7 rules below a long name",
+            CRDS,
+            &crd(below_name(200_000, ruled)),
+        ),
         created("B7 patterns with defaults", CRDS, &crd(patterns)),
-        created("B7 a pattern of classes", CRDS, &crd(objects(json!({ "a": letters })))),
+        created(
+            "B7 a pattern of classes",
+            CRDS,
+            &crd(objects(json!({ "a": letters }))),
+        ),
         given_up,
         created("B9 rules of defaults", CRDS, &crd(dear)),
         created("B9 message expressions", CRDS, &crd(messages)),
@@ -278,7 +340,11 @@ fn expressions() -> Vec<Request> {
     ];
     let nested = NESTED.map(|(name, text)| {
         let expression = format!("{}1", text.repeat(3_400 / text.len()));
-        created(name, POLICIES, &policy(json!([{ "expression": expression }])))
+        created(
+            name,
+            POLICIES,
+            &policy(json!([{ "expression": expression }])),
+        )
     });
     // Each list is of two types, that of the list below and another one.
     let doubled = (0..20).fold("1".to_owned(), |inner, _| format!("[{inner}, '']"));
@@ -318,9 +384,7 @@ fn squares() -> Vec<Request> {
         let members = json!({"subsets": [{"addresses": list, "ports": [{"port": 80}]}]});
         object("v1", "Endpoints", "hostile", members)
     };
-    let driver = |n: usize| {
-        json!({"name": format!("d{n}.example.com"), "nodeID": "n", "topologyKeys": null})
-    };
+    let driver = |n: usize| json!({"name": format!("d{n}.example.com"), "nodeID": "n", "topologyKeys": null});
     let drivers = |list: Value| {
         let members = json!({"spec": {"drivers": list}});
         object("storage.k8s.io/v1", "CSINode", "hostile", members)
@@ -346,7 +410,11 @@ fn squares() -> Vec<Request> {
             &endpoints(many(60_000, address)),
             &endpoints(reversed(60_000, address)),
         ),
-        created("B20 claim templates", STATEFUL_SETS, &stateful_set(many(16_000, claim))),
+        created(
+            "B20 claim templates",
+            STATEFUL_SETS,
+            &stateful_set(many(16_000, claim)),
+        ),
         replaced(
             "B22 ephemeral containers",
             (PODS, "/ephemeralcontainers"),
@@ -375,9 +443,7 @@ fn statuses() -> Vec<Request> {
         json!({"name": format!("c{n}"), "image": "i", "imageID": "", "restartCount": 0,
             "ready": false, "state": {"terminated": {"exitCode": 0}}})
     };
-    let claim = |n: usize| {
-        json!({"name": format!("r{n}"), "resourceClaimName": format!("c{n}")})
-    };
+    let claim = |n: usize| json!({"name": format!("r{n}"), "resourceClaimName": format!("c{n}")});
     let of = |name: &str, field: &str, list: Value| {
         let mut pod = pod(name, json!({}));
         pod["status"][field] = list;
@@ -388,8 +454,26 @@ fn statuses() -> Vec<Request> {
         status(name, PODS, &stored, &of(at, field, reversed(n, item)))
     };
     vec![
-        turned("B19 conditions turned round", "conditions", "conditions", 36_000, &condition),
-        turned("B22 container statuses", "statuses", "containerStatuses", 16_000, &container),
-        turned("B22 claim statuses", "claims", "resourceClaimStatuses", 16_000, &claim),
+        turned(
+            "B19 conditions turned round",
+            "conditions",
+            "conditions",
+            36_000,
+            &condition,
+        ),
+        turned(
+            "B22 container statuses",
+            "statuses",
+            "containerStatuses",
+            16_000,
+            &container,
+        ),
+        turned(
+            "B22 claim statuses",
+            "claims",
+            "resourceClaimStatuses",
+            16_000,
+            &claim,
+        ),
     ]
 }

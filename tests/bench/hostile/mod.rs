@@ -74,7 +74,11 @@ impl Subject {
             let answer = client.call(call.clone()).await;
             let status = answer.status.as_u16();
             let text: String = answer.text().chars().take(300).collect();
-            assert!([200, 201, 409].contains(&status), "{}: {text}", request.name);
+            assert!(
+                [200, 201, 409].contains(&status),
+                "{}: {text}",
+                request.name
+            );
         }
     }
 }
@@ -102,7 +106,14 @@ async fn measure_one(subject: &mut Subject, request: &Request) {
         meter::reset_peak(pid);
         match subject.send(&client, request).await {
             Some(answered) => code = answered,
-            None => return figure(&format!("{}: THE DAEMON ENDED", request.name), sent, "MB", "never"),
+            None => {
+                return figure(
+                    &format!("{}: THE DAEMON ENDED", request.name),
+                    sent,
+                    "MB",
+                    "never",
+                );
+            }
         }
         most = most.max(meter::peak(pid) - rest);
         repeats += 1;
@@ -125,7 +136,9 @@ async fn measure_one(subject: &mut Subject, request: &Request) {
 
 /// Each request by itself.
 pub async fn each() {
-    part("hostile requests, each alone: body, CPU and peak memory above rest; more than 1.00 fails");
+    part(
+        "hostile requests, each alone: body, CPU and peak memory above rest; more than 1.00 fails",
+    );
     let mut subject = Subject::start().await;
     for request in bodies::all() {
         measure_one(&mut subject, &request).await;
@@ -135,7 +148,10 @@ pub async fn each() {
 
 /// All of them in turns, for so many seconds.
 pub async fn in_turns(duration: Duration) {
-    part(&format!("hostile requests in turns, for {} s", duration.as_secs()));
+    part(&format!(
+        "hostile requests in turns, for {} s",
+        duration.as_secs()
+    ));
     let mut subject = Subject::start().await;
     let requests = bodies::all();
     for request in &requests {
@@ -161,6 +177,11 @@ pub async fn in_turns(duration: Duration) {
     figure("requests", f64::from(sent), "", "");
     figure("memory before", before, "MiB", "");
     figure("memory at most", most, "MiB", "");
-    figure("memory 30 s later, above before", after - before, "MiB", "<= 20");
+    figure(
+        "memory 30 s later, above before",
+        after - before,
+        "MiB",
+        "<= 20",
+    );
     figure("times that the daemon ended", subject.ended as f64, "", "0");
 }
