@@ -272,8 +272,8 @@ const PAIRS: &[Pair] = &[
     ),
 ];
 
-/// The places of both lists. They stand in the body that is recorded for the first one, or in any of
-/// its kind.
+/// The places of both lists. They stand in a body that is recorded for the kind, if there is one for
+/// the subresource.
 pub fn pairs(places: &[Place]) -> Vec<Place> {
     let named = |name: &str| {
         let found = places.iter().find(|place| place.name == name);

@@ -291,10 +291,10 @@ fn schemas() -> Vec<Request> {
         0 => json!({"type": "object", "x-kubernetes-validations": rule}),
         _ => json!({"type": "object"}),
     });
-    let patterns = numbered(
-        30_000,
-        &|number| json!({"type": "string", "pattern": format!("^a{number}$"), "default": format!("a{number}")}),
-    );
+    let patterns = numbered(30_000, &|number| {
+        json!({"type": "string", "pattern": format!("^a{number}$"),
+            "default": format!("a{number}")})
+    });
     let letters = json!({"type": "string", "pattern": r"\pL".repeat(500_000)});
     let list = json!({"type": "array", "items": {"type": "integer"},
         "default": many(250_000, |_| 1.into())});
@@ -384,7 +384,10 @@ fn squares() -> Vec<Request> {
         let members = json!({"subsets": [{"addresses": list, "ports": [{"port": 80}]}]});
         object("v1", "Endpoints", "hostile", members)
     };
-    let driver = |n: usize| json!({"name": format!("d{n}.example.com"), "nodeID": "n", "topologyKeys": null});
+    let driver = |n: usize| {
+        json!({"name": format!("d{n}.example.com"), "nodeID": "n",
+            "topologyKeys": null})
+    };
     let drivers = |list: Value| {
         let members = json!({"spec": {"drivers": list}});
         object("storage.k8s.io/v1", "CSINode", "hostile", members)

@@ -127,10 +127,10 @@ async fn measure_one(subject: &mut Subject, request: &Request) {
     let memory_bar = (MEMORY_MIB + MEMORY_MIB_PER_MB * n).min(MOST_MEMORY_MIB);
     let cpu_bar = (CPU_PER_MB * n).max(LEAST_CPU);
     let name = request.name;
+    let (of_cpu, of_memory) = (cpu / cpu_bar, most / memory_bar);
     println!(
-        "  {name:<34} {code:>3} {sent:>6.3} MB {cpu:>8.3} s {:>6.2} of the bar {most:>8.1} MiB {:>6.2} of the bar",
-        cpu / cpu_bar,
-        most / memory_bar,
+        "  {name:<34} {code:>3} {sent:>6.3} MB  {cpu:>7.3} s {of_cpu:>6.2}  \
+         {most:>7.1} MiB {of_memory:>6.2}"
     );
 }
 
