@@ -54,7 +54,10 @@ impl Found {
                 *self.left_out.entry(why).or_default() += 1;
             }
             Outcome::Unsure => _ = self.unsure.insert(title),
-            Outcome::TooMuch(what) => _ = self.too_much.insert(title, what),
+            Outcome::TooMuch(what) => {
+                println!("{title}\n    {what}");
+                self.too_much.insert(title, what);
+            }
         }
     }
 }

@@ -272,8 +272,8 @@ const PAIRS: &[Pair] = &[
     ),
 ];
 
-/// The places of both lists. They stand in a body that is recorded for the kind, if there is one for
-/// the subresource.
+/// The places of both lists. They stand in a body that is recorded for the kind, of the subresource
+/// if there is one.
 pub fn pairs(places: &[Place]) -> Vec<Place> {
     let named = |name: &str| {
         let found = places.iter().find(|place| place.name == name);

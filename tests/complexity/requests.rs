@@ -187,16 +187,20 @@ pub const STEPS: &[Step] = &[
 ];
 
 impl Step {
-    /// Whether the request is one of those that are tried with a place. Merge and JSON patches know
-    /// no types, and what follows a patch is the same as with an update: each place gets one of
-    /// the two, and a strategic patch where its field says how that merges it.
+    /// Whether the request is one of those that are tried with a place. What follows a patch is the
+    /// same as with an update, and merge and JSON patches know no types: a place gets a strategic
+    /// patch where its field says how that merges it, else one of the two, in turns. So are some
+    /// updates.
     pub fn suits(&self, place: &Place) -> bool {
         let is_merged = place.field.patch.is_some();
-        match self.verb {
-            Verb::StrategicPatch => is_merged,
-            Verb::MergePatch => !is_merged && place.name.len().is_multiple_of(2),
-            Verb::JsonPatch => !is_merged && !place.name.len().is_multiple_of(2),
-            Verb::Create | Verb::Update | Verb::Apply(_) => true,
+        let is_even = place.name.len().is_multiple_of(2);
+        match (self.verb, self.sent) {
+            (Verb::StrategicPatch, _) => is_merged,
+            (Verb::MergePatch, _) => !is_merged && is_even,
+            (Verb::JsonPatch, _) => !is_merged && !is_even,
+            (Verb::Update, Items::Equal) => is_even && !place.is_map(),
+            (Verb::Update, Items::Distinct(_)) => !is_even || place.is_map(),
+            _ => true,
         }
     }
 

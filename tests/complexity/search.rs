@@ -11,12 +11,13 @@ use crate::places::Place;
 use crate::requests::{Request, STEPS, Step, Stored, Verb};
 use crate::server::Server;
 
-/// The numbers of items that every request is tried with.
-const FEW: usize = 500;
+/// The number of items that every request is tried with, and with an eighth of it. It is halved
+/// for large items.
 const MANY: usize = 4_000;
+const DOUBLINGS: u32 = 3;
 
-/// Those that decide whether it is the work that grows, if the time does.
-const SURE: usize = 8_000;
+/// The bytes of a list above which its items are large.
+const LARGE: usize = 256 << 10;
 
 /// How often each number of items is tried, for the least time.
 const ROUNDS: usize = 4;
@@ -147,14 +148,14 @@ fn counted(few: &Cost, many: &Cost, doublings: i32) -> Option<String> {
 }
 
 /// Whether the time of a request is that of a square: with as many items as it takes to be sure.
-fn timed(runtime: &Runtime, place: &Place, step: &Step) -> Outcome {
+fn timed(runtime: &Runtime, place: &Place, step: &Step, first: usize) -> Outcome {
     let time = |n| {
         Trial::new(runtime, place, n)
             .carry_out(step)
             .map(|tried| tried.cost.cpu)
     };
     let (mut half, mut whole) = (u64::MAX, u64::MAX);
-    let mut n = MANY;
+    let mut n = first;
     for _ in 0..ROUNDS {
         // The body is too long.
         let (Ok(of_half), Ok(of_whole)) = (time(n / 2), time(n)) else {
@@ -165,13 +166,13 @@ fn timed(runtime: &Runtime, place: &Place, step: &Step) -> Outcome {
         if ratio < NEITHER {
             return Outcome::Linear;
         }
-        if ratio > SQUARE && (whole > LONG_CPU || n == SURE) {
+        if ratio > SQUARE && (whole > LONG_CPU || n > first) {
             let [half, whole] = [half, whole].map(|time| time / 1_000_000);
             let what = format!("{half} ms for {} items, {whole} ms for {n}", n / 2);
             return Outcome::TooMuch(what);
         }
-        if n < SURE {
-            (half, whole, n) = (u64::MAX, u64::MAX, SURE);
+        if n == first {
+            (half, whole, n) = (u64::MAX, u64::MAX, 2 * first);
         }
     }
     Outcome::Unsure
@@ -180,8 +181,14 @@ fn timed(runtime: &Runtime, place: &Place, step: &Step) -> Outcome {
 /// All requests of a place.
 pub fn search(place: &Place) -> Vec<(&'static str, Outcome)> {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    let mut few = Trial::new(&runtime, place, FEW);
-    let mut many = Trial::new(&runtime, place, MANY);
+    let list = items(place, Items::Distinct(0), 100).unwrap();
+    let bytes = list.to_string().len() / 100;
+    let mut most = MANY;
+    while most * bytes > LARGE && most > MANY / 8 {
+        most /= 2;
+    }
+    let mut few = Trial::new(&runtime, place, most >> DOUBLINGS);
+    let mut many = Trial::new(&runtime, place, most);
     let is_stored = !place.kind.kind.ends_with("Review");
     let steps = STEPS.iter();
     let steps = steps.filter(|step| is_stored || step.stored == Stored::Nothing);
@@ -199,20 +206,20 @@ fn judged(
 ) -> Result<Outcome, String> {
     let place = few.place;
     if !step.suits(place) {
-        return Err("the place gets another patch".to_owned());
+        return Err("the place gets another patch or update".to_owned());
     }
     let small = few.carry_out(step)?.cost;
     if small.cpu > GROSS_CPU || small.peak > GROSS_PEAK {
-        let double = Trial::new(runtime, place, 2 * FEW).carry_out(step)?.cost;
+        let double = Trial::new(runtime, place, 2 * few.n).carry_out(step)?.cost;
         if let Some(what) = counted(&small, &double, 1) {
             return Ok(Outcome::TooMuch(what));
         }
         if double.cpu > 2 * GROSS_CPU {
-            return Ok(timed(runtime, place, step));
+            return Ok(timed(runtime, place, step, 2 * few.n));
         }
     }
     let large = many.carry_out(step)?;
-    let doublings = (MANY / FEW).ilog2().cast_signed();
+    let doublings = DOUBLINGS.cast_signed();
     if let Some(what) = counted(&small, &large.cost, doublings) {
         return Ok(Outcome::TooMuch(what));
     }
@@ -223,7 +230,7 @@ fn judged(
     }
     let ratio = large.cost.cpu as f64 / small.cpu as f64;
     if large.cost.cpu > LEAST_CPU && ratio > DOUBLING.powi(doublings) {
-        return Ok(timed(runtime, place, step));
+        return Ok(timed(runtime, place, step, many.n));
     }
     Ok(Outcome::Linear)
 }

@@ -287,28 +287,30 @@ fn schemas() -> Vec<Request> {
         objects(members)
     };
     let rule = json!([{"rule": "true"}]);
-    let ruled = numbered(5_000, &|number| match number {
-        0 => json!({"type": "object", "x-kubernetes-validations": rule}),
-        _ => json!({"type": "object"}),
-    });
+    let object = |_| objects(json!({"a": {"type": "integer"}}));
+    let mut ruled = numbered(5_000, &object);
+    ruled["x-kubernetes-validations"] = rule;
     let patterns = numbered(30_000, &|number| {
         json!({"type": "string", "pattern": format!("^a{number}$"),
             "default": format!("a{number}")})
     });
-    let letters = json!({"type": "string", "pattern": r"\pL".repeat(500_000)});
-    let list = json!({"type": "array", "items": {"type": "integer"},
+    let letters = json!({"type": "string", "pattern": r"\pL".repeat(500_000), "default": "a"});
+    // Each item of the default is of the wrong type.
+    let list = json!({"type": "array", "items": {"type": "string"},
         "default": many(250_000, |_| 1.into())});
-    let steps = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, \
-                 [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, \
-                 [1,2,3,4,5,6,7,8,9,10].all(e, a + b + c + d + e > 0)))))";
     let dear = numbered(40, &|_| {
-        json!({"type": "object", "default": {}, "properties": {"a": {"type": "integer"}},
-            "x-kubernetes-validations": [{ "rule": steps }]})
+        json!({"type": "array", "maxItems": 1_400, "items": {"type": "integer"},
+            "default": many(1_400, Value::from),
+            "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, a + b >= 0))"}]})
     });
-    let message = format!("'a'{}", " + 'a'".repeat(250));
-    let messages = numbered(1_600, &|_| {
-        json!({"type": "object",
-            "x-kubernetes-validations": [{"rule": "true", "messageExpression": message}]})
+    let ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+    let message = format!(
+        "{ten}.map(a, {ten}.map(b, {ten}.map(c, string(a + b + c)))).size() > 0 ? 'a' : 'b'"
+    );
+    let messages = numbered(3_000, &|_| {
+        json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}},
+            "default": {},
+            "x-kubernetes-validations": [{"rule": "false", "messageExpression": message}]})
     });
     let mut given_up = created("B8 given up", CRDS, &crd(below_name(250_000, list)));
     given_up.given_up = Some(700);
