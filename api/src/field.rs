@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::cost;
 use crate::error_list::Report;
 use crate::field_error::{
     FieldError, FieldErrorKind, MAX_PATH_BYTES, MAX_SHOWN_BYTES, beginning, go_quote, shown,
@@ -53,6 +54,7 @@ impl<'f> Field<'f> {
     }
 
     fn below(&'f self, step: Step<'f>, value: Option<&'f Value>) -> Field<'f> {
+        cost::visited();
         Field {
             above: Some(self),
             step,
@@ -387,6 +389,7 @@ impl<'f> LazyError<'f> {
 
 impl Report for LazyError<'_> {
     fn written(self) -> FieldError {
+        cost::error_made();
         FieldError {
             value: self.value(),
             ..self.without_value()

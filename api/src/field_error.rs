@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::cost;
 use crate::status::StatusCause;
 use crate::truncated::{truncated, truncated_display};
 
@@ -130,6 +131,7 @@ impl FieldError {
         value: String,
         detail: impl Into<String>,
     ) -> FieldError {
+        cost::error_made();
         FieldError {
             kind,
             path: truncated(path.into(), MAX_PATH_BYTES),

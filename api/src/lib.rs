@@ -10,6 +10,7 @@
 pub mod abandoned;
 pub mod cel;
 pub mod continuation;
+pub mod cost;
 pub mod decode;
 pub mod document_paths;
 pub mod duration;

@@ -163,6 +163,7 @@ impl Object {
 
     /// The value at a path of member names.
     pub fn at(&self, path: &[impl AsRef<str>]) -> Option<&Value> {
+        crate::cost::visited();
         let (first, rest) = path.split_first()?;
         rest.iter()
             .try_fold(self.0.get(first.as_ref())?, |value, name| {

@@ -19,6 +19,7 @@ mod fanout;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]
 mod harness;
+mod hostile;
 mod lists;
 mod load;
 mod lone;
@@ -118,6 +119,8 @@ Only when asked for by name:
                    kube-apiserver over an etcd and on the daemon: TAFFRAIL_CONTROLLER_MANAGER,
                    TAFFRAIL_SCHEDULER and TAFFRAIL_KUBE_APISERVER name the programs
   controllers-soak the two on the daemon under random changes for an hour (or BENCH_MINUTES)
+  hostile          bodies that are dear to read or to check, each alone: its CPU and memory
+  hostile-turns    all of them in turns for ten minutes (or BENCH_SECONDS): the memory that is left
   sizing           the constants of this machine, over an etcd beside it, and the tables of
                    docs/sizing.md that follow from them; BENCH_WRITE=docs/sizing.md writes both
                    into that page; with a limit of 12,000 open files (ulimit -n 12000)
@@ -129,6 +132,10 @@ its own that WATCHLOAD or the PATH leads to (see docs/measurements.md):
 
 /// A part for docs/sizing.md, which runs only if named.
 const SIZING: &str = "sizing";
+
+/// Parts in which a daemon may end, and run only if named.
+const HOSTILE: &str = "hostile";
+const HOSTILE_TURNS: &str = "hostile-turns";
 
 /// Parts that need programs of Kubernetes, and run only if named.
 const CONTROLLERS: &str = "controllers";
@@ -168,7 +175,15 @@ async fn main() {
     }
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
     let known = |word: &str| {
-        [SET, SIZING, CONTROLLERS, CONTROLLERS_SOAK].contains(&word)
+        [
+            SET,
+            SIZING,
+            CONTROLLERS,
+            CONTROLLERS_SOAK,
+            HOSTILE,
+            HOSTILE_TURNS,
+        ]
+        .contains(&word)
             || PARTS.contains(&word)
             || named(word)
     };
@@ -191,6 +206,14 @@ async fn main() {
     let cores = std::thread::available_parallelism().unwrap();
     println!("{cores} cores, shared by the daemon and the load");
     measure(wants).await;
+    if asked.iter().any(|word| word == HOSTILE) {
+        hostile::each().await;
+    }
+    if asked.iter().any(|word| word == HOSTILE_TURNS) {
+        let seconds = std::env::var("BENCH_SECONDS").ok();
+        let seconds = seconds.and_then(|text| text.parse().ok());
+        hostile::in_turns(Duration::from_secs(seconds.unwrap_or(600))).await;
+    }
     if asked.iter().any(|word| word == SIZING) {
         sizing::measure().await;
     }

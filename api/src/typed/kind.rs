@@ -142,6 +142,7 @@ impl<'s> Kind<'s> {
     /// The form of a value of this type. What is deduced depends on the value. Null and values of
     /// another type are what the type says, and maps where it says nothing.
     pub(super) fn form(&self, value: Option<&Value>) -> Form<'s> {
+        crate::cost::visited();
         match self {
             Kind::Scalar(_) => Form::Scalar,
             Kind::Struct { is_atomic, .. }

@@ -192,6 +192,7 @@ impl Reading {
 
     /// Counts a value with the length of its text, if it has one.
     fn weigh<E: Error>(&mut self, text: Option<usize>) -> Result<(), E> {
+        crate::cost::visited();
         self.weight += text.unwrap_or(0) + WEIGHT_OF_VALUE;
         let text_bytes = text.map_or(0, |bytes| bytes + BYTES_OF_TEXT);
         self.take(size_of::<Value>() + text_bytes)

@@ -1,0 +1,116 @@
+//! Counts the work of a thread, for tests that search for work which grows faster than what is
+//! sent. A build for use counts nothing.
+
+/// The work of a thread so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Values that were looked at, by a decoder, a rule or whatever else walks through objects.
+    pub nodes: u64,
+    /// Items that were compared with others, to look one up or to find one twice.
+    pub comparisons: u64,
+    /// Errors of fields that were made.
+    pub errors: u64,
+}
+
+impl Counts {
+    /// What was done since the thread had counted this.
+    pub fn since(self, before: Counts) -> Counts {
+        Counts {
+            nodes: self.nodes - before.nodes,
+            comparisons: self.comparisons - before.comparisons,
+            errors: self.errors - before.errors,
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+mod thread {
+    use std::cell::Cell;
+
+    use super::Counts;
+
+    thread_local! {
+        static COUNTS: Cell<Counts> = const {
+            Cell::new(Counts { nodes: 0, comparisons: 0, errors: 0 })
+        };
+    }
+
+    pub(super) fn add(more: Counts) {
+        COUNTS.set({
+            let counts = COUNTS.get();
+            Counts {
+                nodes: counts.nodes + more.nodes,
+                comparisons: counts.comparisons + more.comparisons,
+                errors: counts.errors + more.errors,
+            }
+        });
+    }
+
+    pub(super) fn counts() -> Counts {
+        COUNTS.get()
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod thread {
+    use super::Counts;
+
+    #[inline(always)]
+    pub(super) fn add(_: Counts) {}
+
+    pub(super) fn counts() -> Counts {
+        Counts::default()
+    }
+}
+
+/// A value was looked at.
+#[inline]
+pub fn visited() {
+    thread::add(Counts {
+        nodes: 1,
+        ..Counts::default()
+    });
+}
+
+/// An item was compared with this many others.
+#[inline]
+pub fn compared(others: usize) {
+    thread::add(Counts {
+        comparisons: others as u64,
+        ..Counts::default()
+    });
+}
+
+/// An error of a field was made.
+#[inline]
+pub fn error_made() {
+    thread::add(Counts {
+        errors: 1,
+        ..Counts::default()
+    });
+}
+
+/// What the calling thread has counted so far. Nothing in a build for use.
+pub fn counts() -> Counts {
+    thread::counts()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_counts_its_own_work() {
+        let before = counts();
+        visited();
+        compared(3);
+        error_made();
+        std::thread::spawn(visited).join().unwrap();
+        let expected = Counts {
+            nodes: 1,
+            comparisons: 3,
+            errors: 1,
+        };
+        assert_eq!(counts().since(before), expected);
+    }
+}
