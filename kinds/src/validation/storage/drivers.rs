@@ -145,15 +145,26 @@ pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut Er
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
     let drivers = spec.member("drivers");
-    let mut by_name: HashMap<Option<&Value>, Vec<&Value>> = HashMap::new();
-    for driver in drivers.list() {
-        by_name.entry(driver.get("name")).or_default().push(driver);
+    fn fixed(driver: &Value) -> [Option<&Value>; 2] {
+        ["nodeID", "topologyKeys"].map(|name| driver.get(name))
     }
-    // The names of stored drivers differ, so each new driver is compared once.
+    let mut by_name: HashMap<Option<&Value>, Vec<&Value>> = HashMap::new();
+    let mut forms: HashMap<Option<&Value>, HashSet<_>> = HashMap::new();
+    for driver in drivers.list() {
+        let name = driver.get("name");
+        by_name.entry(name).or_default().push(driver);
+        forms.entry(name).or_default().insert(fixed(driver));
+    }
     for old in before.member("drivers").list() {
-        for driver in by_name.get(&old.get("name")).into_iter().flatten() {
-            let is_same = |name: &str| old.get(name) == driver.get(name);
-            if !(is_same("nodeID") && is_same("topologyKeys")) {
+        let name = old.get("name");
+        let of_name = forms.get(&name);
+        let is_kept = of_name.is_none_or(|of_name| of_name.iter().eq([&fixed(old)]));
+        // Each look through the drivers of a name finds an error, so there are few.
+        if is_kept || errors.is_full() {
+            continue;
+        }
+        for driver in by_name.get(&name).into_iter().flatten() {
+            if fixed(old) != fixed(driver) {
                 errors.push(drivers.invalid("field is immutable").showing_json(|| {
                     // It is compared, and shown, without how many volumes it takes.
                     let mut driver = (*driver).clone();
