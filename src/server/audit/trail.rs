@@ -4,7 +4,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -172,16 +171,17 @@ impl Trail {
                 };
                 watch.at_end(Box::new(move || drop(end)));
             }
-            ResponseBody::Chunks(chunks) => {
+            ResponseBody::Chunks(_) => {
                 let mut end = AtEnd {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: wants_body.then(|| body(Bytes::new())),
                     sent: Vec::new(),
                 };
-                let chunks = std::mem::replace(chunks, futures_util::stream::empty().boxed_local());
-                let chunks = chunks.inspect(move |chunk| end.add(chunk));
-                *answer.body_mut() = ResponseBody::Chunks(chunks.boxed_local());
+                let show = move |chunk: &Bytes| end.add(chunk);
+                if let ResponseBody::Chunks(chunks) = std::mem::take(answer.body_mut()) {
+                    *answer.body_mut() = ResponseBody::Chunks(chunks.inspected(show));
+                }
             }
             ResponseBody::Full(bytes) => {
                 let is_status = code.is_client_error()

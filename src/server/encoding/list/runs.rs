@@ -23,7 +23,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// The shortest run, except for the last one of a list.
 const RUN_BYTES_MIN: usize = 16 << 10;
 /// The longest run, not counting its last item.
-const RUN_BYTES_MAX: usize = 128 << 10;
+pub(super) const RUN_BYTES_MAX: usize = 128 << 10;
 /// After the shortest length, one item in this many ends a run.
 const ENDS_ONE_IN: u64 = 16;
 
@@ -149,6 +149,12 @@ impl CompressedRuns {
         self.made.increment(1);
         self.runs.lock().keep(number, Arc::clone(&run));
         run
+    }
+
+    /// The length of the text of a run that is kept.
+    pub(super) fn length(&self, form: RunForm, items: &[Arc<CachedObject>]) -> Option<usize> {
+        let run = self.runs.lock().find(self.number(form, items))?;
+        run.is_of(form, items).then_some(run.length)
     }
 
     fn number(&self, form: RunForm, items: &[Arc<CachedObject>]) -> u64 {
