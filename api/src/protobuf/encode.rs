@@ -12,7 +12,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Se
 use serde_json::value::RawValue;
 
 use super::out::Out;
-use super::raw::RawJson;
+use super::raw::write_raw;
 use crate::decode::{go_duration, go_time::GoTime};
 use crate::go_json::compacted;
 use crate::schema::{
@@ -328,7 +328,7 @@ impl<'de, O: Out> DeserializeSeed<'de> for ValueSeed<'_, '_, O> {
         let start = self.encoder.out.len();
         let is_given = self.encoder.out.written(|out| match self.of.is_raw() {
             true => raw_text(value, out),
-            false => RawJson(out).deserialize(value),
+            false => write_raw(value, out),
         })?;
         if is_given {
             self.encoder.out.prefix(start, 1 << 3 | DELIMITED);

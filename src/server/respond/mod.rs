@@ -162,6 +162,15 @@ pub fn watch(form: &Form, stream: MeteredWatch) -> Answer {
     answer
 }
 
+/// A body of known length in pieces.
+pub fn long(media_type: &'static str, length: usize, pieces: Pieces) -> Answer {
+    let mut answer = Response::new(ResponseBody::Chunks(pieces));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CONTENT_LENGTH, length.into());
+    answer
+}
+
 /// JSON lines. Each is sent as soon as it exists.
 pub fn lines(lines: Pieces) -> Answer {
     in_pieces(MediaTypeRef::default(), lines)

@@ -2,7 +2,6 @@ use std::io::Read;
 use std::sync::Arc;
 
 use actors::engine::Revision;
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::*;

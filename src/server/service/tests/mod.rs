@@ -13,7 +13,6 @@ use actors::engine::{
 };
 use actors::watchdog::Watchdog;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
