@@ -187,11 +187,14 @@ async fn unread_answers_hold_little_in_every_form_and_are_whole_when_they_are_re
                 .await
                 .unwrap();
         }
-        let waiting = connection.settled().await;
-        let heads = waiting.iter().filter(|frame| frame.0 == HEADERS).count();
+        let mut heads = 0;
+        while heads == 0 {
+            let waiting = tokio::time::timeout(TIMEOUT, connection.settled()).await;
+            let waiting = waiting.expect("an answer");
+            heads = waiting.iter().filter(|frame| frame.0 == HEADERS).count();
+        }
         let grown = daemon.resident() - before;
         println!("{heads} answered, {grown:.0} MiB more: {form:?}");
-        assert!(heads >= 1, "{form:?}");
         assert!(grown < GROWTH_MAX_MIB, "{grown} MiB for {form:?}");
         drop(connection);
 

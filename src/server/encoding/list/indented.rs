@@ -36,14 +36,15 @@ pub(super) async fn list(
                 if is_yaml {
                     check(text).map_err(|error| {
                         let key = String::from_utf8_lossy(object.key());
-                        Status::internal(format!("the value of {key} can't be read: {error}"))
+                        let text = format!("the value of {key} can't be read: {error}");
+                        Box::new(Status::internal(text))
                     })?;
                 }
             }
         }
-        Ok(())
+        Ok::<(), Box<Status>>(())
     });
-    counted.await.map_err(Box::new)?;
+    counted.await?;
     let holding = writer.holding();
     if growth.is_out_of_proportion() || (is_yaml && growth.deepest() > yaml::DEPTH_MAX) {
         return Ok(body(writer, gzip, holding));

@@ -51,7 +51,7 @@ pub async fn list(
 ) -> Result<ListBody, Box<Status>> {
     let shape = encoding.shape(kind, Content::List)?;
     if encoding.media_type.is_protobuf() {
-        return protobuf::list(encoding, gzip.then_some(kept), kind, shape, list).await;
+        return protobuf::list(encoding, gzip, kind, shape, list, kept).await;
     }
     let opening = shape.list_opening(&ListMetadata::of(&list));
     let kept_as = shape.kept_as();

@@ -169,6 +169,7 @@ impl ListWriter {
             items,
             is_protobuf: false,
             is_first: self.is_first,
+            is_counted: false,
         };
         let found = kept.get(form, run, || {
             let mut text = Vec::new();

@@ -40,9 +40,35 @@ struct Items {
     of: StructId,
     json: Vec<u8>,
     raw: Vec<u8>,
+    /// Where lengths are kept, and of which form.
+    kept: Option<(RunForm, Arc<CompressedRuns>)>,
 }
 
 impl Items {
+    /// The length of all items. Those of runs are kept for the next list.
+    async fn count(&mut self, objects: &[Arc<CachedObject>]) -> Result<usize, Box<Status>> {
+        let (mut rest, mut length) = (objects, 0);
+        let kept = self.kept.clone();
+        while !rest.is_empty() {
+            let (run, others) = rest.split_at(run_length(rest));
+            rest = others;
+            let mut count = || {
+                let lengths = run.iter().map(|object| {
+                    let counted = self.length(object);
+                    counted.map_err(|error| unreadable(object, &error))
+                });
+                lengths.sum::<Result<usize, Box<Status>>>()
+            };
+            length += match &kept {
+                Some((form, kept)) => kept.length(*form, run, count)?,
+                None => count()?,
+            };
+            self.rest();
+            tokio::task::yield_now().await;
+        }
+        Ok(length)
+    }
+
     /// Appends an item. One that can't be shown is left out, as in JSON.
     ///
     /// # Errors
@@ -122,17 +148,18 @@ impl Head {
     }
 }
 
-/// A page of objects of this kind, compressed if there are runs to keep.
+/// A page of objects of this kind.
 ///
 /// # Errors
 /// 500 for an object that is not of its type. The kind has a form in protobuf, which was asked
 /// before.
 pub(super) async fn list(
     encoding: &Encoding,
-    kept: Option<&Arc<CompressedRuns>>,
+    gzip: bool,
     kind: &Arc<ResourceDefinition>,
     shape: Box<dyn Shape>,
     list: ObjectList,
+    kept: &Arc<CompressedRuns>,
 ) -> Result<ListBody, Box<Status>> {
     let (name, api_version, of) = match encoding.conversion {
         Some(Conversion::Metadata(version) | Conversion::MetadataList(version)) => (
@@ -156,17 +183,19 @@ pub(super) async fn list(
         items,
         is_protobuf: true,
         is_first: false,
+        is_counted: false,
     });
     // JSON is longer than protobuf.
-    let kept = kept.filter(|_| is_long(&*shape, &[], &list.items));
+    let gzip = gzip && is_long(&*shape, &[], &list.items);
     let items = Items {
         shape,
         of,
         json: Vec::new(),
         raw: Vec::new(),
+        kept: form.map(|form| (form, Arc::clone(kept))),
     };
-    match (kept, form) {
-        (Some(kept), Some(form)) => {
+    match form {
+        Some(form) if gzip => {
             let runs = Runs {
                 items,
                 objects: list.items.into_iter(),
@@ -175,7 +204,7 @@ pub(super) async fn list(
             };
             runs.list(&head).await
         }
-        _ => plain(&head, items, list.items, kept.is_some()).await,
+        _ => plain(&head, items, list.items, gzip).await,
     }
 }
 
@@ -195,17 +224,7 @@ async fn plain(
         let written = items.write(&object, &mut first);
         written.map_err(|error| unreadable(&object, &error))?;
     }
-    let (mut length, mut turn) = (first.len(), 0);
-    for object in objects.as_slice() {
-        let counted = items.length(object);
-        length += counted.map_err(|error| unreadable(object, &error))?;
-        turn += items.json.len();
-        if turn > PIECE_BYTES {
-            turn = 0;
-            items.rest();
-            tokio::task::yield_now().await;
-        }
-    }
+    let length = first.len() + items.count(objects.as_slice()).await?;
     let opening = head.opening(length);
     let whole = opening.len() + length + END.len();
     if whole <= gzip::THRESHOLD_BYTES {
@@ -274,29 +293,9 @@ impl Runs {
         Some(run)
     }
 
-    /// The length of all runs.
-    async fn length(&mut self) -> Result<usize, Box<Status>> {
-        let (mut rest, mut length) = (self.objects.as_slice(), 0);
-        while !rest.is_empty() {
-            let (objects, others) = rest.split_at(run_length(rest));
-            rest = others;
-            if let Some(kept) = self.kept.length(self.form, objects) {
-                length += kept;
-                continue;
-            }
-            for object in objects {
-                let counted = self.items.length(object);
-                length += counted.map_err(|error| unreadable(object, &error))?;
-            }
-            self.items.rest();
-            tokio::task::yield_now().await;
-        }
-        Ok(length)
-    }
-
     /// The list as a gzip body, or in full if it is too short for that.
     async fn list(mut self, head: &Head) -> Result<ListBody, Box<Status>> {
-        let length = self.length().await?;
+        let length = self.items.count(self.objects.as_slice()).await?;
         let opening = head.opening(length);
         if opening.len() + length + END.len() <= gzip::THRESHOLD_BYTES {
             return plain(head, self.items, self.objects.collect(), false).await;
