@@ -232,8 +232,8 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Makes a body of a stream. `held` is the most bytes that the stream and a piece of it may take
-    /// while the client reads nothing. They count as held for the connection.
+    /// Makes a body of a stream. `held` is the most bytes that the stream and a piece of it may
+    /// take while the client reads nothing. They count as held for the connection.
     pub fn new(stream: impl Stream<Item = Bytes> + 'static, held: usize) -> Pieces {
         Pieces {
             stream: stream.boxed_local(),

@@ -38,8 +38,7 @@ fn is_written_so(json: &[u8]) -> bool {
             b'"' => {
                 let (length, has_ended) = text_length(rest, &mut false);
                 let (text, behind) = rest.split_at(length);
-                let is_other = |byte: &u8| matches!(byte, b'<' | b'>' | b'&' | 0xe2);
-                if !has_ended || text.iter().any(is_other) || !has_plain_escapes(text) {
+                if !has_ended || !is_text_written_so(text) {
                     return false;
                 }
                 rest = behind;
@@ -50,8 +49,15 @@ fn is_written_so(json: &[u8]) -> bool {
     true
 }
 
-/// Whether only quotes and backslashes are escaped.
-fn has_plain_escapes(mut text: &[u8]) -> bool {
+/// Whether a text has nothing that Go would escape, and no escapes but those of quotes and
+/// backslashes.
+fn is_text_written_so(mut text: &[u8]) -> bool {
+    if text
+        .iter()
+        .any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2))
+    {
+        return false;
+    }
     while let Some(at) = memchr::memchr(b'\\', text) {
         if !matches!(text.get(at + 1), Some(b'"' | b'\\')) {
             return false;

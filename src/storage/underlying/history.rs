@@ -15,8 +15,8 @@ use crate::storage::history::{
 };
 use crate::storage::{StorageError, StorageErrorKind};
 
-/// The bytes of values in one piece of history. As much is held of each history that its client does
-/// not read.
+/// The bytes of values in one piece of history. As much is held of each history that its client
+/// does not read.
 const PIECE_BYTES: usize = 64 * 1024;
 /// The most pieces of the store's history that are read for one piece of the object's.
 const CHUNKS_MAX: usize = 16;

@@ -34,7 +34,7 @@ pub(super) trait Producer: 'static {
 /// What a list holds while its client reads nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
-    /// The list of items, and those that only it has: they come from the store and not from a cache.
+    /// The list of items, and those that only it has: they come from the store and no cache.
     items: usize,
     /// The longest item. A piece ends with a whole one.
     pub(super) longest: usize,
