@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::sync::LazyLock;
 
 use api::decode::type_value;
-use api::protobuf::{Envelope, ProtobufError, Texts, to_json, write_message};
+use api::protobuf::{Envelope, ProtobufError, Texts, message_length, to_json, write_message};
 use api::resource::ConversionStrategy;
 use api::schema::{ObjectType, Schema, Shape, StructId};
 use base64::Engine as _;
@@ -120,6 +120,10 @@ fn written(document: &Value, as_text: bool) -> Vec<u8> {
     } else {
         write_message(&ALL, id, document, &mut raw).expect("of its type");
     }
+    let text = document.to_string();
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let length = message_length(&ALL, id, &mut deserializer);
+    assert_eq!(length.expect("it is sorted"), raw.len());
     let mut body = Vec::new();
     Envelope {
         raw: &raw,

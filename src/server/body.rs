@@ -7,14 +7,15 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::poll_fn;
-use futures_util::stream::LocalBoxStream;
+use futures_util::stream::{LocalBoxStream, Stream, StreamExt};
 use http::StatusCode;
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::auth::PeerCertificates;
 use super::metrics::MeteredWatch;
@@ -54,6 +55,31 @@ pub struct ConnectionFacts {
     pub http2: bool,
     /// The certificates that the client has shown.
     pub certificates: Option<Arc<PeerCertificates>>,
+    /// The reads of the connection that may find much.
+    pub reads: LongReads,
+}
+
+/// Lets few reads that may find much be in progress for a connection at a time. A request that is
+/// found to hold too much waits for its client, and what it has found by then is held, too.
+#[derive(Clone, Debug)]
+pub struct LongReads(Arc<Semaphore>);
+
+/// The weights of all long reads of a connection together.
+const LONG_READS: usize = 16;
+
+impl Default for LongReads {
+    fn default() -> LongReads {
+        LongReads(Arc::new(Semaphore::new(LONG_READS)))
+    }
+}
+
+impl LongReads {
+    /// Waits for a read's turn, which lasts until the permit is dropped. The weight is a share of
+    /// all, 16.
+    pub async fn turn(&self, weight: u32) -> Option<OwnedSemaphorePermit> {
+        let turn = Arc::clone(&self.0).acquire_many_owned(weight);
+        turn.await.ok()
+    }
 }
 
 /// The unread body of a request.
@@ -195,6 +221,53 @@ impl Collected {
     }
 }
 
+/// The size of one piece of a body. What doesn't divide, as an item of a list, comes on top.
+pub const PIECE_BYTES: usize = 64 * 1024;
+
+/// A body that is made piece by piece. The next piece is requested only when the client has room
+/// for it.
+pub struct Pieces {
+    stream: LocalBoxStream<'static, Bytes>,
+    held: usize,
+}
+
+impl Pieces {
+    /// Makes a body of a stream. `held` is the most bytes that the stream and a piece of it may
+    /// take while the client reads nothing. They count as held for the connection.
+    pub fn new(stream: impl Stream<Item = Bytes> + 'static, held: usize) -> Pieces {
+        Pieces {
+            stream: stream.boxed_local(),
+            held,
+        }
+    }
+
+    /// The most bytes that the body may take while the client reads nothing.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// The next piece.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.stream.poll_next_unpin(context)
+    }
+
+    /// The same body. A function is shown each piece when it is made, and dropped with the body.
+    pub fn inspected(self, show: impl FnMut(&Bytes) + 'static) -> Pieces {
+        Pieces {
+            stream: self.stream.inspect(show).boxed_local(),
+            held: self.held,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Pieces {
+    /// All pieces.
+    pub async fn collect(self) -> Vec<Bytes> {
+        self.stream.collect().await
+    }
+}
+
 /// The body of a response.
 #[derive(Default)]
 pub enum ResponseBody {
@@ -203,8 +276,8 @@ pub enum ResponseBody {
     Empty,
     /// The complete body.
     Full(Bytes),
-    /// Chunks. The next one is requested only when the client has room for it.
-    Chunks(LocalBoxStream<'static, Bytes>),
+    /// Pieces that are made as the client reads.
+    Chunks(Pieces),
     /// A watch. The headers are sent at once, and frames as they arrive (WA-1). A frame is
     /// requested only when the client has room for it.
     Watch(MeteredWatch),

@@ -82,6 +82,7 @@ mod stored;
 mod sweep;
 mod token_requests;
 mod uncached;
+mod unread_answers;
 mod unread_bodies;
 mod users;
 mod vanished;

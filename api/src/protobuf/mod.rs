@@ -8,6 +8,7 @@
 mod decode;
 mod encode;
 mod fields;
+mod out;
 mod raw;
 mod wire;
 
@@ -18,6 +19,7 @@ use serde_json::Value;
 use decode::Decoder;
 pub use decode::Texts;
 use encode::Encoder;
+use out::Count;
 use wire::{Piece, Reader};
 
 use crate::schema::{DELIMITED, Scalar, Schema, Shape, StructId, Type, push_number};
@@ -209,6 +211,21 @@ pub fn write_message<'de, D: serde::Deserializer<'de>>(
     out: &mut Vec<u8>,
 ) -> Result<(), D::Error> {
     Encoder::new(schema, out).object(id, document)
+}
+
+/// The length of what [`write_message`] appends, without writing it.
+///
+/// # Errors
+/// The JSON is none, not of the type, or has a map that is not sorted, whose length depends on what
+/// is in it.
+pub fn message_length<'de, D: serde::Deserializer<'de>>(
+    schema: &Schema,
+    id: StructId,
+    document: D,
+) -> Result<usize, D::Error> {
+    let mut count = Count::default();
+    Encoder::new(schema, &mut count).object(id, document)?;
+    Ok(count.0)
 }
 
 /// Writes a JSON document as a body, by the kind that it names. False, and nothing is written, if

@@ -2,12 +2,74 @@
 
 use std::fmt;
 
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
 use crate::go_json::write_json;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use crate::indentation::text_length;
+
+/// Writes a value as compact JSON. Says false of null, of which it writes nothing. A text that
+/// stands there as it is written is copied, as are most sets of fields, which make up half of an
+/// object.
+pub(super) fn write_raw<'de, D: Deserializer<'de>>(
+    value: D,
+    out: &mut Vec<u8>,
+) -> Result<bool, D::Error> {
+    let text = Box::<RawValue>::deserialize(value)?;
+    let text = text.get();
+    if text != "null" && is_written_so(text.as_bytes()) {
+        out.extend_from_slice(text.as_bytes());
+        return Ok(true);
+    }
+    let mut document = serde_json::Deserializer::from_str(text);
+    RawJson(out)
+        .deserialize(&mut document)
+        .map_err(D::Error::custom)
+}
+
+/// Whether JSON stands there as this module writes it. False of what needs a closer look: numbers,
+/// escapes but those of quotes and backslashes, white space.
+fn is_written_so(json: &[u8]) -> bool {
+    let mut rest = json;
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = behind;
+        match byte {
+            b'{' | b'}' | b'[' | b']' | b':' | b',' | b'a'..=b'z' => {}
+            b'"' => {
+                let (length, has_ended) = text_length(rest, &mut false);
+                let (text, behind) = rest.split_at(length);
+                if !has_ended || !is_text_written_so(text) {
+                    return false;
+                }
+                rest = behind;
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether a text has nothing that Go would escape, and no escapes but those of quotes and
+/// backslashes.
+fn is_text_written_so(mut text: &[u8]) -> bool {
+    if text
+        .iter()
+        .any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2))
+    {
+        return false;
+    }
+    while let Some(at) = memchr::memchr(b'\\', text) {
+        if !matches!(text.get(at + 1), Some(b'"' | b'\\')) {
+            return false;
+        }
+        text = text.get(at + 2..).unwrap_or_default();
+    }
+    true
+}
 
 /// Writes a value as compact JSON, without a tree of it. Says false of null, of which it writes
 /// nothing.
-pub(super) struct RawJson<'o>(pub &'o mut Vec<u8>);
+struct RawJson<'o>(&'o mut Vec<u8>);
 
 impl<'de> DeserializeSeed<'de> for RawJson<'_> {
     type Value = bool;
@@ -102,5 +164,34 @@ impl<'de> Visitor<'de> for RawJson<'_> {
         }
         out.push(b'}');
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_copied_is_what_would_be_written() {
+        for text in [
+            r#"{"f:a":{".":{},"k:{\"name\":\"x\\y\"}":{}},"b":[true,false,null]}"#,
+            r#"{"a":1}"#,
+            r#"{"a":1.50,"b":1e3}"#,
+            r#"{"a": "b"}"#,
+            r#"{"a":"b c"}"#,
+            r#"{"a":"<&>"}"#,
+            "{\"a\":\"\u{2028}\u{20ac}\u{e9}\"}",
+            r#"{"a":"\u00e9\/\n"}"#,
+            "null",
+            "[]",
+        ] {
+            let (mut copied, mut written) = (Vec::new(), Vec::new());
+            let from = |text| serde_json::Deserializer::from_str(text);
+            let is_given = write_raw(&mut from(text), &mut copied).unwrap();
+            let expected = RawJson(&mut written).deserialize(&mut from(text)).unwrap();
+            assert_eq!((is_given, &copied), (expected, &written), "{text}");
+        }
+        assert!(is_written_so(br#"{"f:a":{".":{}},"k:{\"a\":\"b\"}":{}}"#));
+        assert!(!is_written_so(br#"{"a":1.50}"#));
     }
 }

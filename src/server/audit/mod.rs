@@ -17,6 +17,7 @@ mod trail;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use metrics::{Counter, counter, describe_counter};
 
@@ -46,6 +47,8 @@ pub struct Audit {
     log: EventLog,
     events: Counter,
     levels: [Counter; 4],
+    /// The bytes that are kept of bodies that are being sent.
+    sent: AtomicUsize,
 }
 
 impl Audit {
@@ -77,6 +80,7 @@ impl Audit {
                 level(Level::Request),
                 level(Level::RequestResponse),
             ],
+            sent: AtomicUsize::new(0),
         })))
     }
 

@@ -2,9 +2,9 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -168,20 +168,21 @@ impl Trail {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: None,
-                    sent: Vec::new(),
+                    sent: Sent::default(),
                 };
                 watch.at_end(Box::new(move || drop(end)));
             }
-            ResponseBody::Chunks(chunks) => {
+            ResponseBody::Chunks(_) => {
                 let mut end = AtEnd {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
                     body: wants_body.then(|| body(Bytes::new())),
-                    sent: Vec::new(),
+                    sent: Sent::default(),
                 };
-                let chunks = std::mem::replace(chunks, futures_util::stream::empty().boxed_local());
-                let chunks = chunks.inspect(move |chunk| end.add(chunk));
-                *answer.body_mut() = ResponseBody::Chunks(chunks.boxed_local());
+                let show = move |chunk: &Bytes| end.add(chunk);
+                if let ResponseBody::Chunks(chunks) = std::mem::take(answer.body_mut()) {
+                    *answer.body_mut() = ResponseBody::Chunks(chunks.inspected(show));
+                }
             }
             ResponseBody::Full(bytes) => {
                 let is_status = code.is_client_error()
@@ -252,20 +253,16 @@ struct AtEnd {
     /// The form of the body, if it is wanted.
     body: Option<Body>,
     /// What was sent of it so far.
-    sent: Vec<u8>,
+    sent: Sent,
 }
 
 impl AtEnd {
     fn add(&mut self, chunk: &Bytes) {
-        if self.body.is_none() {
-            return;
-        }
-        if self.sent.len() + chunk.len() <= OBJECT_BYTES_MAX {
-            self.sent.extend_from_slice(chunk);
+        if self.body.is_none() || self.sent.add(chunk, &self.audit.sent) {
             return;
         }
         self.body = None;
-        self.sent = Vec::new();
+        self.sent.take(&self.audit.sent);
         if let Some(event) = &mut self.event {
             event.is_truncated = true;
         }
@@ -274,14 +271,40 @@ impl AtEnd {
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
+        let sent = self.sent.take(&self.audit.sent);
         if let Some(mut event) = self.event.take() {
             event.at = clock::now();
             event.response = self.body.take().map(|body| Body {
-                bytes: Bytes::from(std::mem::take(&mut self.sent)),
+                bytes: sent.concat().into(),
                 ..body
             });
             self.audit.record(event);
         }
+    }
+}
+
+/// The part of a body that was sent.
+#[derive(Default)]
+struct Sent {
+    chunks: Vec<Bytes>,
+    bytes: usize,
+}
+
+/// The bytes that are kept of all bodies that are being sent. A client may take long to read one.
+const SENT_BYTES_MAX: usize = 32 << 20;
+
+impl Sent {
+    /// Keeps a chunk. Says false if the body is too long for an event, or if too much is kept.
+    fn add(&mut self, chunk: &Bytes, of_all: &AtomicUsize) -> bool {
+        let before = of_all.fetch_add(chunk.len(), Ordering::Relaxed);
+        self.bytes += chunk.len();
+        self.chunks.push(chunk.clone());
+        self.bytes <= OBJECT_BYTES_MAX && before + chunk.len() <= SENT_BYTES_MAX
+    }
+
+    fn take(&mut self, of_all: &AtomicUsize) -> Vec<Bytes> {
+        of_all.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+        std::mem::take(&mut self.chunks)
     }
 }
 
@@ -301,6 +324,29 @@ mod tests {
     use crate::api::status::Status;
     use crate::config::{Config, FilePath};
     use crate::server::respond;
+
+    #[test]
+    fn bodies_on_their_way_are_kept_up_to_a_bound() {
+        let (of_all, chunk) = (AtomicUsize::new(0), Bytes::from(vec![7; 1 << 20]));
+        let mut all: Vec<Sent> = (0..20).map(|_| Sent::default()).collect();
+        let mut kept = 0;
+        for sent in &mut all {
+            kept += (0..3).filter(|_| sent.add(&chunk, &of_all)).count();
+        }
+        assert_eq!(kept, SENT_BYTES_MAX / chunk.len());
+        for sent in &mut all {
+            sent.take(&of_all);
+        }
+        assert_eq!(of_all.load(Ordering::Relaxed), 0);
+        let mut long = Sent::default();
+        let fits = OBJECT_BYTES_MAX / chunk.len();
+        assert!((0..fits).all(|_| long.add(&chunk, &of_all)));
+        assert!(!long.add(&chunk, &of_all), "it is too long for an event");
+        assert_eq!(
+            long.take(&of_all).concat().len(),
+            OBJECT_BYTES_MAX + chunk.len()
+        );
+    }
 
     /// The last event of a request to create something.
     async fn last_event(carrying_out: impl AsyncFnOnce(Trail)) -> serde_json::Value {

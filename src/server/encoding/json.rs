@@ -7,7 +7,7 @@ use actors::watch::Projection;
 use super::events::JsonEvents;
 use super::media_type::{JSON, MediaType};
 use super::shape::Shape;
-use crate::api::indentation::is_out_of_proportion;
+use crate::api::indentation::{is_out_of_proportion, text_length};
 use crate::api::resource::ResourceDefinition;
 
 /// JSON, the format in which objects are kept.
@@ -49,51 +49,70 @@ impl MediaType for Json {
 /// members keep their order.
 fn indented(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() + json.len() / 2);
-    let mut depth = 0_usize;
-    let mut in_text = false;
-    let mut escaped = false;
-    let mut bytes = json.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        if in_text {
-            out.push(byte);
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_text = false,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'{' | b'[' => {
-                out.push(byte);
-                if matches!(bytes.peek(), Some(b'}' | b']')) {
-                    out.extend(bytes.next());
-                } else {
-                    depth += 1;
-                    new_line(depth, &mut out);
-                }
-            }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                new_line(depth, &mut out);
-                out.push(byte);
-            }
-            b',' => {
-                out.push(byte);
-                new_line(depth, &mut out);
-            }
-            b':' => out.extend_from_slice(b": "),
-            _ => {
-                in_text = byte == b'"';
-                out.push(byte);
-            }
-        }
-    }
+    Indenter::default().push(json, usize::MAX, &mut out);
     out
 }
 
-fn new_line(depth: usize, out: &mut Vec<u8>) {
-    out.push(b'\n');
-    out.resize(out.len() + 2 * depth, b' ');
+/// Indents a document that comes in pieces.
+#[derive(Default)]
+pub(super) struct Indenter {
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+    /// Whether the last byte opened an object or array. An empty one has no line of its own.
+    has_opened: bool,
+}
+
+impl Indenter {
+    /// Appends the next piece until the output has this many bytes, or a few more. Returns how much
+    /// of the piece that was.
+    pub(super) fn push(&mut self, json: &[u8], most: usize, out: &mut Vec<u8>) -> usize {
+        let mut rest = json;
+        while out.len() < most && !rest.is_empty() {
+            if self.in_text {
+                rest = self.copy_text(rest, most, out);
+                continue;
+            }
+            let Some((byte, behind)) = rest.split_first() else {
+                break;
+            };
+            rest = behind;
+            let is_end = matches!(byte, b'}' | b']');
+            match std::mem::take(&mut self.has_opened) {
+                true if !is_end => {
+                    self.depth += 1;
+                    self.new_line(out);
+                }
+                false if is_end => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.new_line(out);
+                }
+                _ => {}
+            }
+            out.push(*byte);
+            match byte {
+                b'"' => self.in_text = true,
+                b'{' | b'[' => self.has_opened = true,
+                b',' => self.new_line(out),
+                b':' => out.push(b' '),
+                _ => {}
+            }
+        }
+        json.len() - rest.len()
+    }
+
+    /// Copies the text that the bytes begin in. Returns what follows.
+    fn copy_text<'j>(&mut self, json: &'j [u8], most: usize, out: &mut Vec<u8>) -> &'j [u8] {
+        let part = json.get(..most - out.len()).unwrap_or(json);
+        let (length, has_ended) = text_length(part, &mut self.escaped);
+        self.in_text = !has_ended;
+        let (text, behind) = json.split_at(length);
+        out.extend_from_slice(text);
+        behind
+    }
+
+    fn new_line(&self, out: &mut Vec<u8>) {
+        out.push(b'\n');
+        out.resize(out.len() + 2 * self.depth, b' ');
+    }
 }

@@ -45,6 +45,11 @@ pub(super) trait MediaType: Sync {
         false
     }
 
+    /// Whether it is YAML.
+    fn is_yaml(&self) -> bool {
+        false
+    }
+
     /// The frame that ends a stream with an error (API-131, WA-6).
     fn error_frame(&self, status: &Status) -> Bytes {
         events::error_frame(status)

@@ -70,6 +70,11 @@ impl Encoding {
         self.media_type.get().document(json, self.pretty)
     }
 
+    /// Whether a list is counted before it is sent.
+    pub fn is_counted(&self) -> bool {
+        !self.media_type.get().is_compact_json(self.pretty)
+    }
+
     /// The frame that ends a stream with an error (API-131, WA-6).
     pub fn error_frame(&self, status: &Status) -> Bytes {
         self.media_type.get().error_frame(status)

@@ -39,6 +39,9 @@ impl Default for Gzip {
 }
 
 impl Gzip {
+    /// What the state of the compressor takes, about.
+    pub const SIZE: usize = 256 << 10;
+
     /// Compresses a piece of the body. Returns the output available so far, which may be empty.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         // Writing into memory cannot fail.

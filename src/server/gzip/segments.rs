@@ -19,7 +19,7 @@ const LAST_BLOCK: [u8; 2] = [3, 0];
 const FLUSH_BYTES: usize = 16;
 
 /// A compressed piece of text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Segment {
     deflated: Box<[u8]>,
     checksum: Hasher,

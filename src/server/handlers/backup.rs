@@ -4,7 +4,11 @@ use futures_util::{StreamExt, stream};
 
 use super::{Answered, RequestScope};
 use crate::api::status::Status;
+use crate::server::body::Pieces;
 use crate::server::respond;
+
+/// What a backup holds while its client reads nothing: a few frames of some hundred KiB.
+const HELD_BYTES: usize = 1 << 20;
 
 /// Streams a backup. It ends when the client leaves or loses its access, and is incomplete then,
 /// which its reader notices.
@@ -23,5 +27,5 @@ pub fn backup(scope: &RequestScope<'_>) -> Answered {
     });
     let authenticator = &scope.server.authenticator;
     let pieces = pieces.take_until(authenticator.revoked(scope.access.clone()));
-    Ok(respond::bytes(pieces))
+    Ok(respond::bytes(Pieces::new(pieces, HELD_BYTES)))
 }

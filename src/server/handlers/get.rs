@@ -10,6 +10,9 @@ use crate::server::negotiation::Offer;
 use crate::server::respond;
 use crate::server::routes::Target;
 
+/// Four objects of the past are read for a connection at a time. No cache has them.
+const WEIGHT: u32 = 4;
+
 /// One object that is at least as new as the requested version (API-121), or exactly as it was at
 /// that version. A subresource returns the whole object too.
 pub(super) async fn get(scope: &RequestScope<'_>, target: &Target) -> Answered {
@@ -18,6 +21,7 @@ pub(super) async fn get(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let version = scope.query.first("resourceVersion").unwrap_or_default();
     let object = match scope.query.first("resourceVersionMatch") {
         Some("Exact") => {
+            let _turn = scope.reads.turn(WEIGHT).await;
             let historian = capability(target.storage.historian())?;
             historian.get_at(target.object(), exact(version)?).await?
         }

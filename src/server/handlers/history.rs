@@ -10,18 +10,26 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Answered, RequestScope};
+use super::{Answered, BODY_BYTES_MAX, RequestScope};
 use crate::api::options::Query;
 use crate::api::request_info::RequestInfo;
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::status::Status;
 use crate::server::auth::Attributes;
+use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::encoding::Encoding;
 use crate::server::filters::authorization;
 use crate::server::respond;
 use crate::server::routes::{self, Route, Target};
 use crate::storage::history::{ChangeKind, HistorySpan, ObjectChange, ObjectHistory};
 use crate::storage::past::PastError;
+
+/// What a history holds while its client reads nothing: a piece, whose last change may be of the
+/// longest object.
+const HELD_BYTES: usize = PIECE_BYTES + BODY_BYTES_MAX;
+
+/// Two histories of a connection are looked for at a time.
+const WEIGHT: u32 = 8;
 
 /// One line of JSON for each change, oldest first. If history can't be read to its end, the last
 /// line is a Status. The user must be allowed to get the object, too.
@@ -41,9 +49,11 @@ pub async fn history(scope: &RequestScope<'_>, path: &str) -> Answered {
     if target.verb != Verb::Get || target.storage.historian().is_none() {
         return Err(no_object());
     }
+    let _turn = scope.reads.turn(WEIGHT).await;
     // Read before the answer begins, so that a refusal has its status code.
     let first = piece(&target, None).await?;
-    Ok(respond::lines(lines(target, first)))
+    let lines = lines(target, Next::Read(first));
+    Ok(respond::lines(Pieces::new(lines, HELD_BYTES)))
 }
 
 async fn piece(target: &Target, span: Option<HistorySpan>) -> Result<ObjectHistory, Box<Status>> {
@@ -51,24 +61,34 @@ async fn piece(target: &Target, span: Option<HistorySpan>) -> Result<ObjectHisto
     historian.history(target.object(), span).await
 }
 
+/// What comes next of a history.
+enum Next {
+    /// A piece that was read.
+    Read(ObjectHistory),
+    /// A piece that is read when the client has room for it.
+    Unread(HistorySpan),
+}
+
 /// The lines of a piece of history and of those after it.
-fn lines(target: Target, first: ObjectHistory) -> impl Stream<Item = Bytes> {
-    stream::unfold((target, Some(first)), async |(target, piece_now)| {
-        let ObjectHistory { changes, rest } = piece_now?;
-        let kind = Arc::clone(target.storage.response_kind());
-        let mut text: Vec<u8> = changes.iter().flat_map(|one| line(one, &kind)).collect();
-        let next = match rest {
-            None => None,
-            Some(span) => match piece(&target, Some(span)).await {
-                Ok(next) => Some(next),
-                Err(status) => {
-                    text.extend(status.to_json());
-                    text.push(b'\n');
-                    None
-                }
-            },
+fn lines(target: Target, first: Next) -> impl Stream<Item = Bytes> {
+    stream::unfold(Some((target, first)), async |state| {
+        let (target, next) = state?;
+        let read = match next {
+            Next::Read(read) => Ok(read),
+            Next::Unread(span) => piece(&target, Some(span)).await,
         };
-        Some((Bytes::from(text), (target, next)))
+        let ObjectHistory { changes, rest } = match read {
+            Ok(read) => read,
+            Err(status) => {
+                let mut line = status.to_json();
+                line.push(b'\n');
+                return Some((Bytes::from(line), None));
+            }
+        };
+        let kind = target.storage.response_kind();
+        let text: Vec<u8> = changes.iter().flat_map(|one| line(one, kind)).collect();
+        let next = rest.map(|span| (target, Next::Unread(span)));
+        Some((Bytes::from(text), next))
     })
 }
 

@@ -12,6 +12,9 @@ use crate::server::respond;
 use crate::server::routes::Target;
 use crate::storage::Stats;
 
+/// This many lists of a connection are counted at a time.
+const WEIGHT: u32 = 1;
+
 /// A page of objects (http.md 3.6).
 pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let definition = target.storage.resource();
@@ -25,6 +28,11 @@ pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered 
     let namespace = target.namespace.as_deref();
     let lister = capability(target.storage.lister())?;
     charge(scope, lister.known_stats(namespace, &selection), &options)?;
+    // Lists that are counted before they are sent hold their items meanwhile.
+    let _turn = match form.encoding.is_counted() {
+        true => scope.reads.turn(WEIGHT).await,
+        false => None,
+    };
     let listing = lister.list(namespace, &options, Arc::new(selection));
     let (list, kind) = (listing.await?, target.storage.response_kind());
     respond::list(&form, kind, list, &scope.server.compressed_runs).await

@@ -37,7 +37,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 
 use super::auth::Access;
-use super::body::{BodyError, RequestBody};
+use super::body::{BodyError, LongReads, RequestBody};
 use super::encoding::{Conversion, Encoding, IncludeObject};
 use super::filters::in_flight::Counted;
 use super::generation::Generation;
@@ -85,6 +85,8 @@ pub struct RequestScope<'r> {
     pub access: Access,
     /// What the request takes of the limits. `None` for watches.
     pub counted: Option<&'r Arc<Counted>>,
+    /// The long reads of its connection.
+    pub reads: LongReads,
 }
 
 type Answered = Result<Answer, Box<Status>>;

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use super::RequestScope;
+use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::respond::{self, Answer};
 use crate::storage::rewrite::RewriteProgress;
 
@@ -18,7 +19,8 @@ pub fn rewrite(scope: &RequestScope<'_>) -> Answer {
         Some((line(&step), told))
     });
     let authenticator = &scope.server.authenticator;
-    respond::lines(lines.take_until(authenticator.revoked(scope.access.clone())))
+    let lines = lines.take_until(authenticator.revoked(scope.access.clone()));
+    respond::lines(Pieces::new(lines, PIECE_BYTES))
 }
 
 fn line(step: &RewriteProgress) -> Bytes {

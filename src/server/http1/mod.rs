@@ -23,7 +23,6 @@ use std::time::SystemTime;
 
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
-use futures_util::Stream;
 use http::header::{CONNECTION, CONTENT_TYPE, DATE, HOST, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
@@ -41,7 +40,7 @@ use crate::server::auth::Access;
 use crate::server::body::{
     ConnectionFacts, HttpService, RequestBody, ResponseBody, no_room, too_much_held,
 };
-use crate::server::connection_state::ConnectionState;
+use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::frame_batch::batch;
 use crate::server::http2::COALESCED_BYTES;
 use crate::server::lingering_close::lingering_close;
@@ -179,11 +178,15 @@ async fn answer<S: HttpService>(
         watched.replace(Some(watch.access().clone()));
         timeouts.enter(Phase::Watched);
     }
-    if let ResponseBody::Full(bytes) = response.body() {
-        timeouts.send(state.hold_answer(bytes.len()));
+    let mut held = None;
+    match response.body() {
+        ResponseBody::Full(bytes) => timeouts.send(state.hold_answer(bytes.len())),
+        ResponseBody::Chunks(pieces) => held = Some(state.hold_answer(pieces.held())),
+        ResponseBody::Empty | ResponseBody::Watch(_) => {}
     }
     Ok(response.map(|body| Outgoing {
         body,
+        _held: held,
         thread: thread.clone(),
         timeouts: timeouts.clone(),
     }))
@@ -227,6 +230,9 @@ enum Ended {
 /// A response body in the form that hyper takes.
 struct Outgoing {
     body: ResponseBody,
+    /// What a body in pieces holds. A complete one is handed over at once, and counts until it has
+    /// left.
+    _held: Option<Held>,
     thread: HttpThread,
     timeouts: ConnectionTimeouts,
 }
@@ -253,7 +259,7 @@ impl Body for Outgoing {
                 this.body = ResponseBody::Empty;
                 Poll::Ready((!bytes.is_empty()).then_some(bytes))
             }
-            ResponseBody::Chunks(chunks) => Pin::new(chunks).poll_next(context),
+            ResponseBody::Chunks(pieces) => pieces.poll_next(context),
             ResponseBody::Watch(watch) if watch.access().is_revoked() => Poll::Ready(None),
             ResponseBody::Watch(watch) => {
                 let caller = Caller::task(context);

@@ -6,18 +6,16 @@
 //! deliveries need no call to h2.
 
 use std::cell::{Cell, RefCell};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use actors::dispatcher::{Caller, ReadyList, WatchFrame};
 use bytes::Bytes;
-use futures_util::Stream;
-use futures_util::stream::LocalBoxStream;
 use h2::{Reason, SendStream};
 
 use super::signals::{Signals, StreamSignal};
+use crate::server::body::Pieces;
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::frame_batch::batch;
 use crate::server::metrics::MeteredWatch;
@@ -37,10 +35,7 @@ pub(super) enum Source {
     /// A watch.
     Watch(MeteredWatch),
     /// Pieces, and the data they are made from.
-    Chunks {
-        pieces: LocalBoxStream<'static, Bytes>,
-        _held: Held,
-    },
+    Chunks { pieces: Pieces, _held: Held },
     /// Nothing follows the pending bytes.
     Nothing(Held),
 }
@@ -51,7 +46,7 @@ impl Source {
         match self {
             Source::Watch(watch) => watch.poll_next(caller),
             Source::Chunks { pieces, .. } => {
-                let polled = Pin::new(pieces).poll_next(&mut caller.context());
+                let polled = pieces.poll_next(&mut caller.context());
                 polled.map(|piece| piece.map(WatchFrame::from))
             }
             Source::Nothing(_) => Poll::Ready(None),

@@ -19,10 +19,6 @@ use crate::server::listener::http_date::HttpDate;
 /// tracked for them afterwards.
 const FORGOTTEN_BYTES_MAX: usize = 64 * 1024;
 
-/// What a body that is made piece by piece may hold: a piece that did not fit, and the data for the
-/// next pieces.
-const CHUNKS_HELD_BYTES: usize = 64 * 1024;
-
 /// A response and the stream it belongs to.
 pub(super) struct Reply {
     respond: SendResponse<Bytes>,
@@ -155,7 +151,7 @@ impl Reply {
                 Some((stream, Source::Nothing(held), bytes))
             }
             ResponseBody::Chunks(pieces) => {
-                let _held = state.hold_answer(CHUNKS_HELD_BYTES);
+                let _held = state.hold_answer(pieces.held());
                 Some((stream, Source::Chunks { pieces, _held }, Bytes::new()))
             }
             ResponseBody::Watch(watch) => Some((stream, Source::Watch(watch), Bytes::new())),
@@ -173,7 +169,7 @@ impl Reply {
 fn held_bytes(body: &ResponseBody) -> usize {
     match body {
         ResponseBody::Full(bytes) => bytes.len(),
-        ResponseBody::Chunks(_) => CHUNKS_HELD_BYTES,
+        ResponseBody::Chunks(pieces) => pieces.held(),
         ResponseBody::Empty | ResponseBody::Watch(_) => 0,
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::socket::{self, BindError};
 use super::thread::HttpThread;
 use crate::api::user_info::UserInfo;
-use crate::server::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::body::{ConnectionFacts, HttpService, LongReads, RequestBody, ResponseBody};
 use crate::server::http1;
 use crate::server::limits::Limits;
 
@@ -87,6 +87,7 @@ async fn run(listener: TcpListener, render: Rc<dyn Fn() -> String>) {
             peer,
             http2: false,
             certificates: None,
+            reads: LongReads::default(),
         };
         let has_asked = Rc::new(Cell::new(false));
         let service = Metrics {

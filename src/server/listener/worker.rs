@@ -23,7 +23,7 @@ use super::thread::{HttpThread, Load};
 use super::vanished::Ends;
 use crate::clock;
 use crate::server::auth::PeerCertificates;
-use crate::server::body::{ConnectionFacts, HttpService};
+use crate::server::body::{ConnectionFacts, HttpService, LongReads};
 use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::limits::Limits;
 use crate::server::{http1, http2, tls};
@@ -192,6 +192,7 @@ impl Connection {
             peer,
             http2,
             certificates: PeerCertificates::new(shown).map(Arc::new),
+            reads: LongReads::default(),
         };
         let ended = if http2 {
             let served = http2::serve(stream, facts, state, service, self.thread).await;

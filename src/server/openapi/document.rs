@@ -3,11 +3,13 @@
 use std::io::Read;
 use std::sync::OnceLock;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use flate2::read::GzDecoder;
+use futures_util::{Stream, stream};
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, ETAG, HeaderMap, HeaderValue, VARY};
 
+use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::discovery::Tag;
 use crate::server::gzip;
 use crate::server::respond::{self, Answer};
@@ -24,9 +26,17 @@ pub(super) struct Document {
     protobuf: Packed,
 }
 
-/// A form of a document, compressed, from the first client on that takes it so: a tenth of it.
+/// A form of a document, compressed, from the first client on that asks for it: a tenth of it.
 #[derive(Default)]
-struct Packed(OnceLock<Bytes>);
+struct Packed(OnceLock<Kept>);
+
+struct Kept {
+    packed: Bytes,
+    plain_bytes: usize,
+}
+
+/// The state of a decompressor.
+const INFLATE_BYTES: usize = 48 << 10;
 
 /// A form of a document: its media type, and how it is written.
 pub(super) struct Form<W> {
@@ -79,27 +89,37 @@ impl Packed {
         form: Form<impl FnOnce() -> Vec<u8>>,
         takes_gzip: bool,
     ) -> Answer {
-        let packed = match (takes_gzip, self.0.get()) {
-            (true, Some(packed)) => packed.clone(),
-            _ => {
-                let plain = written.or_else(|| self.unpacked());
-                let plain = plain.unwrap_or_else(form.write);
-                if !takes_gzip || plain.len() <= GZIP_BYTES {
+        let kept = match self.0.get() {
+            Some(kept) => kept,
+            None => {
+                let plain = written.unwrap_or_else(form.write);
+                if plain.len() <= GZIP_BYTES {
                     return respond::answer(StatusCode::OK, form.media_type, plain.into());
                 }
-                let pack = || gzip::compressed(&plain).into();
-                self.0.get_or_init(pack).clone()
+                self.0.get_or_init(|| Kept {
+                    packed: gzip::compressed(&plain).into(),
+                    plain_bytes: plain.len(),
+                })
             }
         };
-        let answer = respond::answer(StatusCode::OK, form.media_type, packed);
+        if !takes_gzip {
+            let plain = Pieces::new(unpacked(kept.packed.clone()), PIECE_BYTES + INFLATE_BYTES);
+            return respond::long(form.media_type, kept.plain_bytes, plain);
+        }
+        let answer = respond::answer(StatusCode::OK, form.media_type, kept.packed.clone());
         respond::with_header(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip"))
     }
+}
 
-    /// The document, if it is there in its compressed form.
-    fn unpacked(&self) -> Option<Vec<u8>> {
-        let mut plain = Vec::new();
-        let mut decoder = GzDecoder::new(&**self.0.get()?);
-        decoder.read_to_end(&mut plain).ok()?;
-        Some(plain)
-    }
+/// The document in pieces, of its compressed form.
+fn unpacked(packed: Bytes) -> impl Stream<Item = Bytes> + 'static {
+    stream::unfold(GzDecoder::new(packed.reader()), async |mut decoder| {
+        let mut piece = Vec::new();
+        // What was compressed here can be read.
+        let read = decoder
+            .by_ref()
+            .take(PIECE_BYTES as u64)
+            .read_to_end(&mut piece);
+        (read.is_ok() && !piece.is_empty()).then(|| (Bytes::from(piece), decoder))
+    })
 }

@@ -6,7 +6,7 @@
 //! [`operations`] and [`discovery`] describe the paths once, [`schemas`] what they refer to. `v2`
 //! and `v3` write it in the two formats, `v2_protobuf` and `v3_protobuf` for clients that ask for
 //! protobuf. Documents take several MB, so they are written when they are asked for. Of each the
-//! hash is kept, and what clients that take gzip were sent ([`document`]).
+//! hash and the compressed form are kept ([`document`]).
 
 mod discovery;
 mod document;

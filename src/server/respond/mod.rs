@@ -8,8 +8,6 @@ use std::sync::Arc;
 
 use actors::object::CachedObject;
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
-use futures_util::{Stream, StreamExt};
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
@@ -17,7 +15,7 @@ use http::header::{
 use http::{Response, StatusCode};
 use metrics::Histogram;
 
-use super::body::ResponseBody;
+use super::body::{Pieces, ResponseBody};
 use super::encoding::{self, CompressedRuns, Encoding, ListBody, MediaTypeRef};
 use super::filters::in_flight::Counted;
 use super::gzip;
@@ -148,7 +146,7 @@ pub async fn list(
     }
 }
 
-fn in_pieces(media_type: MediaTypeRef, pieces: LocalBoxStream<'static, Bytes>) -> Answer {
+fn in_pieces(media_type: MediaTypeRef, pieces: Pieces) -> Answer {
     let mut answer = Response::new(ResponseBody::Chunks(pieces));
     let media_type = HeaderValue::from_static(media_type.name());
     answer.headers_mut().insert(CONTENT_TYPE, media_type);
@@ -164,14 +162,23 @@ pub fn watch(form: &Form, stream: MeteredWatch) -> Answer {
     answer
 }
 
-/// A stream of JSON lines. Each is sent as soon as it exists.
-pub fn lines(lines: impl Stream<Item = Bytes> + 'static) -> Answer {
-    in_pieces(MediaTypeRef::default(), lines.boxed_local())
+/// A body of known length in pieces.
+pub fn long(media_type: &'static str, length: usize, pieces: Pieces) -> Answer {
+    let mut answer = Response::new(ResponseBody::Chunks(pieces));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(CONTENT_LENGTH, length.into());
+    answer
 }
 
-/// A stream of bytes that only programs read.
-pub fn bytes(pieces: impl Stream<Item = Bytes> + 'static) -> Answer {
-    let mut answer = in_pieces(MediaTypeRef::default(), pieces.boxed_local());
+/// JSON lines. Each is sent as soon as it exists.
+pub fn lines(lines: Pieces) -> Answer {
+    in_pieces(MediaTypeRef::default(), lines)
+}
+
+/// Bytes that only programs read.
+pub fn bytes(pieces: Pieces) -> Answer {
+    let mut answer = in_pieces(MediaTypeRef::default(), pieces);
     let media_type = HeaderValue::from_static("application/octet-stream");
     answer.headers_mut().insert(CONTENT_TYPE, media_type);
     answer
@@ -188,8 +195,7 @@ pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Arc<Counte
                 sizes,
                 _counted: counted,
             };
-            let counting = chunks.inspect(move |chunk| sent.add(chunk.len()));
-            ResponseBody::Chunks(counting.boxed_local())
+            ResponseBody::Chunks(chunks.inspected(move |chunk| sent.add(chunk.len())))
         }
         ResponseBody::Full(body) => {
             sizes.record(body.len() as f64);

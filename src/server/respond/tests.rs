@@ -2,7 +2,6 @@ use std::io::Read;
 use std::sync::Arc;
 
 use actors::engine::Revision;
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::*;
@@ -37,7 +36,7 @@ async fn body(answer: Answer) -> (Vec<u8>, usize) {
     match answer.into_body() {
         ResponseBody::Full(bytes) => (bytes.to_vec(), 1),
         ResponseBody::Chunks(chunks) => {
-            let chunks: Vec<Bytes> = chunks.collect().await;
+            let chunks = chunks.collect().await;
             (chunks.concat(), chunks.len())
         }
         _ => (Vec::new(), 0),

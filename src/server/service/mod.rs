@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::auth::{Access, Attributes, Authenticated, Credentials};
-use super::body::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use super::body::{ConnectionFacts, HttpService, LongReads, RequestBody, ResponseBody};
 use super::filters::deadline::{self, Allowed};
 use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, authorization, impersonation, warnings};
@@ -200,6 +200,7 @@ impl Service {
             context,
             access: requester.access,
             counted: counted.as_ref(),
+            reads: long_reads(parts),
         };
         let route = routes::route(&parts.method, info, &generation.catalog)?;
         running.labels = labelled(running.labels.clone(), &route, &scope.query);
@@ -328,6 +329,12 @@ impl Service {
         let sizes = self.thread.requests.sizes(labels);
         respond::measured(answer, sizes, counted)
     }
+}
+
+/// The long reads of the connection of a request.
+fn long_reads(parts: &Parts) -> LongReads {
+    let facts = parts.extensions.get::<ConnectionFacts>();
+    facts.map(|facts| facts.reads.clone()).unwrap_or_default()
 }
 
 /// The field manager: the given name, or the program name of the client (API-155).

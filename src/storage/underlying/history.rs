@@ -15,8 +15,9 @@ use crate::storage::history::{
 };
 use crate::storage::{StorageError, StorageErrorKind};
 
-/// The bytes of values in one piece of history.
-const PIECE_BYTES: usize = 1024 * 1024;
+/// The bytes of values in one piece of history. As much is held of each history that its client
+/// does not read.
+const PIECE_BYTES: usize = 64 * 1024;
 /// The most pieces of the store's history that are read for one piece of the object's.
 const CHUNKS_MAX: usize = 16;
 

@@ -8,6 +8,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::client::{Broken, Target};
 
+pub const DATA: u8 = 0;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const HEADERS: u8 = 1;
@@ -87,13 +88,19 @@ impl Frames {
 impl<T: AsyncRead + Unpin> Frames<T> {
     /// The next frame: kind, stream and payload; `None` when the connection has ended.
     pub async fn next(&mut self) -> Option<(u8, u32, Vec<u8>)> {
+        let (kind, _, stream, payload) = self.next_with_flags().await?;
+        Some((kind, stream, payload))
+    }
+
+    /// The next frame: kind, flags, stream and payload.
+    pub async fn next_with_flags(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
         let mut head = [0; 9];
         self.0.read_exact(&mut head).await.ok()?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
         let mut payload = vec![0; length as usize];
         self.0.read_exact(&mut payload).await.ok()?;
-        Some((head[3], stream, payload))
+        Some((head[3], head[4], stream, payload))
     }
 
     /// The frames that come until none has come for a while, or the connection ends.

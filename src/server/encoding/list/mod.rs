@@ -1,9 +1,14 @@
-//! Lists, in one piece or in many (API-61, API-64, API-68, API-71).
+//! Lists, made in pieces as their clients read (API-61, API-64, API-68, API-71).
 //!
 //! This folder owns how a list becomes bytes, and the cache of its compressed parts. Cached objects
 //! and an encoding enter, and a body leaves. It must not know HTTP headers, users or how objects
 //! were selected.
+//!
+//! A [`Producer`] makes the pieces: [`pieces`] in compact JSON, `indented` in indented JSON and
+//! YAML, `protobuf` in protobuf. What has to be known of the whole list before its first byte is
+//! found in a pass that keeps nothing.
 
+mod indented;
 mod pieces;
 mod protobuf;
 mod runs;
@@ -11,8 +16,6 @@ mod runs;
 use std::sync::Arc;
 
 use actors::object::CachedObject;
-use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
 
 pub use runs::CompressedRuns;
 
@@ -20,23 +23,25 @@ use super::shape::{ItemForm, ListMetadata, Shape};
 use super::{Content, Encoding};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
+use crate::server::body::Pieces;
 use crate::server::gzip;
 use crate::storage::ObjectList;
-use pieces::ListWriter;
+use pieces::{Holding, ListWriter, body};
 
 /// The body of a list.
 pub enum ListBody {
     /// The complete list, not compressed.
     Whole(Vec<u8>),
     /// Pieces, each made when there is room for it. They are compressed if that was requested.
-    Pieces(LocalBoxStream<'static, Bytes>),
+    Pieces(Pieces),
 }
 
 /// A page of objects of this kind. The part that fits into one buffer is made at once, and the rest
 /// in pieces. Long lists are compressed if the client accepts `gzip`.
 ///
 /// # Errors
-/// 406 for a conversion that only single objects have (API-71).
+/// 406 for a conversion that only single objects have (API-71). 500 if an object can't be read as
+/// the form needs it.
 pub async fn list(
     encoding: &Encoding,
     gzip: bool,
@@ -46,26 +51,25 @@ pub async fn list(
 ) -> Result<ListBody, Box<Status>> {
     let shape = encoding.shape(kind, Content::List)?;
     if encoding.media_type.is_protobuf() {
-        return protobuf::list(encoding, gzip.then_some(kept), kind, shape, list).await;
+        return protobuf::list(encoding, gzip, kind, shape, list, kept).await;
     }
     let opening = shape.list_opening(&ListMetadata::of(&list));
     let kept_as = shape.kept_as();
     if !encoding.media_type.get().is_compact_json(encoding.pretty) {
-        return Ok(rewritten(*encoding, writer(shape, opening, list.items)).await);
+        let writer = writer(shape, opening, list.items);
+        return indented::list(encoding, gzip, writer).await;
     }
     if gzip
         && let Some(items) = kept_as
         && is_long(&*shape, &opening, &list.items)
     {
+        let holding = Holding::of(&list.items);
         let writer = writer(shape, opening, list.items);
-        return Ok(ListBody::Pieces(writer.into_runs(items, Arc::clone(kept))));
+        let pieces = writer.into_runs(items, Arc::clone(kept));
+        return Ok(ListBody::Pieces(Pieces::new(pieces, holding.of_runs())));
     }
-    let mut writer = writer(shape, opening, list.items);
-    let head = writer.next_piece(gzip::THRESHOLD_BYTES);
-    if writer.is_done() {
-        return Ok(ListBody::Whole(head));
-    }
-    Ok(ListBody::Pieces(writer.into_stream(head, gzip)))
+    let holding = Holding::of(&list.items);
+    Ok(body(writer(shape, opening, list.items), gzip, holding))
 }
 
 fn writer(
@@ -98,18 +102,4 @@ fn is_long(shape: &dyn Shape, opening: &[u8], items: &[Arc<CachedObject>]) -> bo
         }
     }
     false
-}
-
-/// YAML and indented JSON, which are rare and meant for people. The whole list is written and then
-/// converted on a thread that may block.
-async fn rewritten(encoding: Encoding, mut writer: ListWriter) -> ListBody {
-    let mut json = Vec::new();
-    while !writer.is_done() {
-        json.extend(writer.next_piece(gzip::THRESHOLD_BYTES));
-        tokio::task::yield_now().await;
-    }
-    // Only compact JSON ends with a newline (API-60).
-    json.truncate(json.trim_ascii_end().len());
-    let body = tokio::task::spawn_blocking(move || encoding.document(json)).await;
-    ListBody::Whole(body.unwrap_or_default())
 }

@@ -1,26 +1,108 @@
-//! Writes long lists piece by piece from the cached objects (API-64).
+//! Makes long lists piece by piece from the cached objects (API-64).
 //!
 //! No tree is built, and the list is never copied as a whole. Each piece is made when the
-//! connection has room for it, and the thread does other work between two pieces.
+//! connection has room for it, and the thread does other work between two pieces. A body says how
+//! much it may hold while its client reads nothing, so that this counts for the connection.
 
+use std::mem::size_of_val;
 use std::sync::Arc;
 use std::vec;
 
 use actors::object::CachedObject;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::{self, LocalBoxStream};
+use futures_util::{Stream, StreamExt};
 
-use super::runs::{CompressedRuns, Run, RunForm, run_length};
-use super::{ItemForm, Shape};
-use crate::server::gzip::Gzip;
+use super::runs::{CompressedRuns, RUN_BYTES_MAX, Run, RunForm, run_length};
+use super::{ItemForm, ListBody, Shape};
+use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::gzip::segments::{Assembly, Segment};
-
-/// The size of one piece of a list.
-pub(super) const PIECE_BYTES: usize = 64 * 1024;
+use crate::server::gzip::{self, Gzip};
 
 /// Lists with more items allocate their buffers in full instead of growing them.
 const MANY_ITEMS: usize = 100;
+
+/// Makes a list piece by piece.
+pub(super) trait Producer: 'static {
+    /// The next piece: items until it exceeds `bytes`, or the rest.
+    fn next_piece(&mut self, bytes: usize) -> Vec<u8>;
+
+    /// Whether everything has been returned.
+    fn is_done(&self) -> bool;
+}
+
+/// What a list holds while its client reads nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    /// The list of items, and those that only it has: they come from the store and no cache.
+    items: usize,
+    /// The longest item. A piece ends with a whole one.
+    pub(super) longest: usize,
+}
+
+impl Holding {
+    /// What a list of these objects holds.
+    pub(super) fn of(items: &[Arc<CachedObject>]) -> Holding {
+        let mut holding = Holding {
+            items: size_of_val(items),
+            longest: 0,
+        };
+        for item in items {
+            holding.longest = holding.longest.max(item.item_body().len());
+            if Arc::strong_count(item) == 1 {
+                holding.items += item.size();
+            }
+        }
+        holding
+    }
+
+    /// The same with items of another length, if that is more.
+    pub(super) fn with_longest(self, longest: usize) -> Holding {
+        let longest = self.longest.max(longest);
+        Holding { longest, ..self }
+    }
+
+    /// With a piece that has at least this many bytes.
+    pub(super) fn with_piece(self, bytes: usize) -> usize {
+        self.items + self.longest + bytes.max(PIECE_BYTES)
+    }
+
+    /// With a run of compressed items.
+    pub(super) fn of_runs(self) -> usize {
+        self.with_piece(RUN_BYTES_MAX)
+    }
+}
+
+/// The body of a list: whole if it fits into one buffer, which is made at once.
+pub(super) fn body(mut producer: impl Producer, gzip: bool, holding: Holding) -> ListBody {
+    let head = producer.next_piece(gzip::THRESHOLD_BYTES);
+    match producer.is_done() {
+        true => ListBody::Whole(head),
+        false => in_pieces(head, producer, gzip, holding),
+    }
+}
+
+/// A body in pieces. That in `head` comes first.
+pub(super) fn in_pieces(
+    head: Vec<u8>,
+    producer: impl Producer,
+    gzip: bool,
+    holding: Holding,
+) -> ListBody {
+    let held = holding.with_piece(head.len());
+    let rest = stream::unfold(Some(producer), |producer| async move {
+        let mut producer = producer?;
+        tokio::task::yield_now().await;
+        let piece = producer.next_piece(PIECE_BYTES);
+        let next = (!producer.is_done()).then_some(producer);
+        Some((piece, next))
+    });
+    let pieces = stream::once(async move { head }).chain(rest);
+    ListBody::Pieces(match gzip {
+        true => Pieces::new(compressed(pieces.boxed_local()), held + Gzip::SIZE),
+        false => Pieces::new(pieces.map(Bytes::from), held),
+    })
+}
 
 /// The state of a list that is being written.
 pub(super) struct ListWriter {
@@ -50,34 +132,12 @@ impl ListWriter {
         }
     }
 
-    /// Whether everything has been returned.
-    pub(super) fn is_done(&self) -> bool {
-        self.is_done
-    }
-
-    /// The next piece: items until it exceeds `bytes`, or the rest.
-    pub(super) fn next_piece(&mut self, bytes: usize) -> Vec<u8> {
-        let mut piece = std::mem::take(&mut self.opening);
-        if self.items.len() > MANY_ITEMS {
-            piece.reserve(bytes);
-        }
-        while piece.len() <= bytes {
-            let Some(item) = self.items.next() else {
-                piece.extend_from_slice(self.closing);
-                self.is_done = true;
-                break;
-            };
-            self.is_first &= !write(&*self.shape, &item, self.is_first, &mut piece);
-        }
-        piece
-    }
-
     /// The whole list as a gzip body, made of runs that are kept for later requests.
     pub(super) fn into_runs(
         self,
         items: ItemForm,
         kept: Arc<CompressedRuns>,
-    ) -> LocalBoxStream<'static, Bytes> {
+    ) -> impl Stream<Item = Bytes> + 'static {
         let state = (self, Assembly::default());
         stream::unfold(Some(state), move |state| {
             let kept = Arc::clone(&kept);
@@ -99,7 +159,6 @@ impl ListWriter {
                 Some((Bytes::from(out), None))
             }
         })
-        .boxed_local()
     }
 
     /// The next run of items, or `None` when none are left.
@@ -110,6 +169,7 @@ impl ListWriter {
             items,
             is_protobuf: false,
             is_first: self.is_first,
+            is_counted: false,
         };
         let found = kept.get(form, run, || {
             let mut text = Vec::new();
@@ -125,21 +185,91 @@ impl ListWriter {
         Some(found)
     }
 
-    /// The rest of the list as a stream. The piece in `head` comes first.
-    pub(super) fn into_stream(self, head: Vec<u8>, gzip: bool) -> LocalBoxStream<'static, Bytes> {
-        let rest = stream::unfold(Some(self), |writer| async move {
-            let mut writer = writer?;
-            tokio::task::yield_now().await;
-            let piece = writer.next_piece(PIECE_BYTES);
-            let next = (!writer.is_done).then_some(writer);
-            Some((piece, next))
-        });
-        let pieces = stream::once(async move { head }).chain(rest);
-        if gzip {
-            compressed(pieces.boxed_local())
-        } else {
-            pieces.map(Bytes::from).boxed_local()
+    /// Shows a function the opening, each item with its comma, and the closing, without taking any.
+    ///
+    /// # Errors
+    /// That of the function.
+    pub(super) async fn pass<E>(
+        &self,
+        mut show: impl FnMut(Part<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        show(Part::Text(&self.opening))?;
+        let (mut is_first, mut turn) = (true, 0);
+        let mut text = Vec::new();
+        for item in self.items.as_slice() {
+            text.clear();
+            if write(&*self.shape, item, is_first, &mut text) {
+                show(Part::Item(item, &text))?;
+                is_first = false;
+            }
+            turn += text.len();
+            if turn > PIECE_BYTES {
+                turn = 0;
+                text = Vec::new();
+                tokio::task::yield_now().await;
+            }
         }
+        show(Part::Text(self.closing))
+    }
+
+    /// The next item, without a comma. `None` at the end.
+    pub(super) fn next_item(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let item = self.items.next()?;
+            let mut text = Vec::new();
+            self.shape.write_item(&item, &mut text);
+            if !text.is_empty() {
+                return Some(text);
+            }
+        }
+    }
+
+    /// The list without its items.
+    pub(super) fn shell(&self) -> Vec<u8> {
+        [&self.opening, self.closing].concat()
+    }
+
+    /// Leaves the newline at the end out.
+    pub(super) fn without_newline(self) -> ListWriter {
+        ListWriter {
+            closing: self.closing.trim_ascii_end(),
+            ..self
+        }
+    }
+
+    /// What it holds.
+    pub(super) fn holding(&self) -> Holding {
+        Holding::of(self.items.as_slice())
+    }
+}
+
+/// A part of a list in JSON.
+pub(super) enum Part<'p> {
+    /// What stands before or behind the items.
+    Text(&'p [u8]),
+    /// An object, and its text with the comma before it.
+    Item(&'p CachedObject, &'p [u8]),
+}
+
+impl Producer for ListWriter {
+    fn next_piece(&mut self, bytes: usize) -> Vec<u8> {
+        let mut piece = std::mem::take(&mut self.opening);
+        if self.items.len() > MANY_ITEMS {
+            piece.reserve(bytes);
+        }
+        while piece.len() <= bytes {
+            let Some(item) = self.items.next() else {
+                piece.extend_from_slice(self.closing);
+                self.is_done = true;
+                break;
+            };
+            self.is_first &= !write(&*self.shape, &item, self.is_first, &mut piece);
+        }
+        piece
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
     }
 }
 
@@ -160,9 +290,7 @@ fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u
 }
 
 /// Pieces as one gzip body.
-pub(super) fn compressed(
-    pieces: LocalBoxStream<'static, Vec<u8>>,
-) -> LocalBoxStream<'static, Bytes> {
+fn compressed(pieces: LocalBoxStream<'static, Vec<u8>>) -> impl Stream<Item = Bytes> + 'static {
     stream::unfold(Some((pieces, Gzip::default())), |state| async move {
         let (mut pieces, mut gzip) = state?;
         // The compressor may return nothing for a piece. Empty chunks are not sent.
@@ -174,5 +302,4 @@ pub(super) fn compressed(
         }
         Some((Bytes::from(gzip.finish()), None))
     })
-    .boxed_local()
 }

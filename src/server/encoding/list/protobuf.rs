@@ -1,36 +1,35 @@
 //! Lists in protobuf (API-64).
 //!
-//! The length of a list stands before its items. A list that is not too long is written as a whole,
-//! and each item becomes protobuf once. Of longer ones the first pass keeps the length alone, and
-//! the items become protobuf again while they are sent: memory is bounded, whatever the list is.
+//! The length of a list stands before its items. A list that fits into one buffer is written at
+//! once. Of a longer one the first items are, and a pass over the others counts them and keeps
+//! nothing: they become protobuf while they are sent.
 //!
 //! A compressed list is made of runs that are kept, as in JSON (API-65). The lengths of their texts
-//! add up to that of the list.
+//! add up to that of the list. Those that are not there yet are counted.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::vec;
 
 use actors::object::CachedObject;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::{self, LocalBoxStream};
+use futures_util::Stream;
+use futures_util::stream;
 
-use super::pieces::{PIECE_BYTES, compressed};
+use super::pieces::{Holding, Producer, in_pieces};
 use super::runs::{CompressedRuns, Run, RunForm, run_length};
 use super::{ListBody, ListMetadata, Shape, is_long};
-use crate::api::protobuf::{END, Envelope, push_bytes, write_message};
+use crate::api::protobuf::{
+    END, Envelope, message_length, push_bytes, push_opening, write_message,
+};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::kinds::types::TYPES;
 use crate::schema::{Schema, StructId};
+use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::encoding::{Conversion, Encoding};
 use crate::server::gzip;
 use crate::server::gzip::segments::{Assembly, Segment};
 use crate::storage::ObjectList;
-
-/// The longest list that is written as a whole, and the most compressed bytes of one that are held
-/// until its length is known.
-const WHOLE_BYTES_MAX: usize = 8 << 20;
 
 /// The number of the items in all lists.
 const ITEMS: u32 = 2;
@@ -41,24 +40,94 @@ struct Items {
     of: StructId,
     json: Vec<u8>,
     raw: Vec<u8>,
+    /// Where lengths are kept, and of which form.
+    kept: Option<(RunForm, Arc<CompressedRuns>)>,
 }
 
 impl Items {
+    /// The length of all items. Those of runs are kept for the next list.
+    async fn count(&mut self, objects: &[Arc<CachedObject>]) -> Result<usize, Box<Status>> {
+        let (mut rest, mut length) = (objects, 0);
+        let kept = self.kept.clone();
+        while !rest.is_empty() {
+            let (run, others) = rest.split_at(run_length(rest));
+            rest = others;
+            let mut count = || {
+                let lengths = run.iter().map(|object| {
+                    let counted = self.length(object);
+                    counted.map_err(|error| unreadable(object, &error))
+                });
+                lengths.sum::<Result<usize, Box<Status>>>()
+            };
+            length += match &kept {
+                Some((form, kept)) => kept.length(*form, run, count)?,
+                None => count()?,
+            };
+            self.rest();
+            tokio::task::yield_now().await;
+        }
+        Ok(length)
+    }
+
     /// Appends an item. One that can't be shown is left out, as in JSON.
-    fn write(&mut self, object: &CachedObject, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// The object is not of its type.
+    fn write(&mut self, object: &CachedObject, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let schema: &Schema = &TYPES;
+        if self.is_shown(object) {
+            self.raw.clear();
+            let mut document = serde_json::Deserializer::from_slice(&self.json);
+            write_message(schema, self.of, &mut document, &mut self.raw)?;
+            push_bytes(out, ITEMS, &self.raw);
+        }
+        Ok(())
+    }
+
+    /// The length of what [`Items::write`] appends.
+    ///
+    /// # Errors
+    /// The same.
+    fn length(&mut self, object: &CachedObject) -> serde_json::Result<usize> {
+        let schema: &Schema = &TYPES;
+        if !self.is_shown(object) {
+            return Ok(0);
+        }
+        let mut document = serde_json::Deserializer::from_slice(&self.json);
+        let Ok(length) = message_length(schema, self.of, &mut document) else {
+            let mut written = Vec::new();
+            self.write(object, &mut written)?;
+            return Ok(written.len());
+        };
+        self.raw.clear();
+        push_opening(&mut self.raw, ITEMS, length);
+        Ok(self.raw.len() + length)
+    }
+
+    /// Whether an object can be shown. Then its JSON is there.
+    fn is_shown(&mut self, object: &CachedObject) -> bool {
         self.json.clear();
         self.shape.write_item(object, &mut self.json);
-        if self.json.is_empty() {
-            return;
-        }
-        self.raw.clear();
-        let mut document = serde_json::Deserializer::from_slice(&self.json);
-        match write_message(schema, self.of, &mut document, &mut self.raw) {
-            Ok(()) => push_bytes(out, ITEMS, &self.raw),
-            Err(error) => tracing::error!(%error, "an item of a list has no form in protobuf"),
+        !self.json.is_empty()
+    }
+
+    /// Appends an item whose length was counted before.
+    fn write_counted(&mut self, object: &CachedObject, out: &mut Vec<u8>) {
+        if let Err(error) = self.write(object, out) {
+            tracing::error!(%error, "an item of a list was counted and can't be written");
         }
     }
+
+    /// Gives up what a long item took.
+    fn rest(&mut self) {
+        (self.json, self.raw) = (Vec::new(), Vec::new());
+    }
+}
+
+fn unreadable(object: &CachedObject, error: &serde_json::Error) -> Box<Status> {
+    let key = String::from_utf8_lossy(object.key());
+    let text = format!("the value of {key} has no form in protobuf: {error}");
+    Box::new(Status::internal(text))
 }
 
 /// What stands before the items.
@@ -79,16 +148,18 @@ impl Head {
     }
 }
 
-/// A page of objects of this kind, compressed if there are runs to keep.
+/// A page of objects of this kind.
 ///
 /// # Errors
-/// The kind has no form in protobuf, which was asked before.
+/// 500 for an object that is not of its type. The kind has a form in protobuf, which was asked
+/// before.
 pub(super) async fn list(
     encoding: &Encoding,
-    kept: Option<&Arc<CompressedRuns>>,
+    gzip: bool,
     kind: &Arc<ResourceDefinition>,
     shape: Box<dyn Shape>,
     list: ObjectList,
+    kept: &Arc<CompressedRuns>,
 ) -> Result<ListBody, Box<Status>> {
     let (name, api_version, of) = match encoding.conversion {
         Some(Conversion::Metadata(version) | Conversion::MetadataList(version)) => (
@@ -112,27 +183,29 @@ pub(super) async fn list(
         items,
         is_protobuf: true,
         is_first: false,
+        is_counted: false,
     });
     // JSON is longer than protobuf.
-    let kept = kept.filter(|_| is_long(&*shape, &[], &list.items));
+    let gzip = gzip && is_long(&*shape, &[], &list.items);
     let items = Items {
         shape,
         of,
         json: Vec::new(),
         raw: Vec::new(),
+        kept: form.map(|form| (form, Arc::clone(kept))),
     };
-    let is_compressed = kept.is_some();
-    let items = match (kept, form) {
-        (Some(kept), Some(form)) => {
-            let runs = Runs::new(items, list.items, form, Arc::clone(kept));
-            match runs.sent(&head).await {
-                Ok(pieces) => return Ok(ListBody::Pieces(pieces)),
-                Err(short) => return Ok(plain(&head, short.items, short.objects, false).await),
-            }
+    match form {
+        Some(form) if gzip => {
+            let runs = Runs {
+                items,
+                objects: list.items.into_iter(),
+                form,
+                kept: Arc::clone(kept),
+            };
+            runs.list(&head).await
         }
-        _ => items,
-    };
-    Ok(plain(&head, items, list.items, is_compressed).await)
+        _ => plain(&head, items, list.items, gzip).await,
+    }
 }
 
 /// A list that is written for this request alone.
@@ -141,102 +214,100 @@ async fn plain(
     mut items: Items,
     objects: Vec<Arc<CachedObject>>,
     gzip: bool,
-) -> ListBody {
-    // The first pass.
-    let (mut body, mut length, mut is_kept) = (Vec::new(), 0, true);
-    let mut turn = 0;
-    for object in &objects {
-        let before = body.len();
-        items.write(object, &mut body);
-        let written = body.len() - before;
-        length += written;
-        is_kept &= length <= WHOLE_BYTES_MAX;
-        if !is_kept {
-            body = Vec::new();
-        }
-        turn += written;
-        if turn > PIECE_BYTES {
-            turn = 0;
-            tokio::task::yield_now().await;
-        }
+) -> Result<ListBody, Box<Status>> {
+    let holding = Holding::of(&objects);
+    let mut objects = objects.into_iter();
+    let mut first = Vec::new();
+    while first.len() <= gzip::THRESHOLD_BYTES
+        && let Some(object) = objects.next()
+    {
+        let written = items.write(&object, &mut first);
+        written.map_err(|error| unreadable(&object, &error))?;
     }
+    let length = first.len() + items.count(objects.as_slice()).await?;
     let opening = head.opening(length);
-    if !is_kept {
-        return sent(again(opening, items, objects), gzip);
+    let whole = opening.len() + length + END.len();
+    if whole <= gzip::THRESHOLD_BYTES {
+        return Ok(ListBody::Whole([&opening, &*first, END].concat()));
     }
-    let whole = [&opening, &*body, END].concat();
-    match whole.len() <= gzip::THRESHOLD_BYTES {
-        true => ListBody::Whole(whole),
-        false => sent(cut(whole), gzip),
+    let counted = Counted {
+        items,
+        objects,
+        is_done: false,
+    };
+    let first = [opening, first].concat();
+    Ok(in_pieces(first, counted, gzip, holding))
+}
+
+/// The rest of a list whose length is known.
+struct Counted {
+    items: Items,
+    objects: vec::IntoIter<Arc<CachedObject>>,
+    is_done: bool,
+}
+
+impl Producer for Counted {
+    fn next_piece(&mut self, bytes: usize) -> Vec<u8> {
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        while piece.len() <= bytes {
+            let Some(object) = self.objects.next() else {
+                piece.extend_from_slice(END);
+                self.is_done = true;
+                break;
+            };
+            self.items.write_counted(&object, &mut piece);
+        }
+        self.items.rest();
+        piece
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
     }
 }
 
 /// The runs of a list.
 struct Runs {
     items: Items,
-    objects: Vec<Arc<CachedObject>>,
-    /// How many objects were taken.
-    taken: usize,
+    objects: vec::IntoIter<Arc<CachedObject>>,
     form: RunForm,
     kept: Arc<CompressedRuns>,
-    /// The first runs, from when the length of the list was found out.
-    held: VecDeque<Arc<Run>>,
 }
 
 impl Runs {
-    fn new(
-        items: Items,
-        objects: Vec<Arc<CachedObject>>,
-        form: RunForm,
-        kept: Arc<CompressedRuns>,
-    ) -> Runs {
-        Runs {
-            items,
-            objects,
-            taken: 0,
-            form,
-            kept,
-            held: VecDeque::new(),
-        }
-    }
-
     /// The next run, or `None` when none are left.
     fn next(&mut self) -> Option<Arc<Run>> {
-        let rest = self.objects.get(self.taken..).unwrap_or_default();
+        let rest = self.objects.as_slice();
         let objects = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
-        self.taken += objects.len();
         let items = &mut self.items;
-        let held = self.held.pop_front();
-        Some(held.unwrap_or_else(|| {
-            self.kept.get(self.form, objects, || {
-                let mut text = Vec::new();
-                for object in objects {
-                    items.write(object, &mut text);
-                }
-                text
-            })
-        }))
+        let run = self.kept.get(self.form, objects, || {
+            let mut text = Vec::new();
+            for object in objects {
+                items.write_counted(object, &mut text);
+            }
+            text
+        });
+        items.rest();
+        let taken = objects.len();
+        self.objects.by_ref().take(taken).for_each(drop);
+        Some(run)
     }
 
-    /// The list as a gzip body. One that is too short for that is given back.
-    async fn sent(mut self, head: &Head) -> Result<LocalBoxStream<'static, Bytes>, Runs> {
-        let (mut length, mut size) = (0, 0);
-        let mut held = VecDeque::new();
-        while let Some(run) = self.next() {
-            length += run.length;
-            size += run.segment.size();
-            if size <= WHOLE_BYTES_MAX {
-                held.push_back(run);
-            }
-            tokio::task::yield_now().await;
-        }
-        (self.taken, self.held) = (0, held);
+    /// The list as a gzip body, or in full if it is too short for that.
+    async fn list(mut self, head: &Head) -> Result<ListBody, Box<Status>> {
+        let length = self.items.count(self.objects.as_slice()).await?;
         let opening = head.opening(length);
         if opening.len() + length + END.len() <= gzip::THRESHOLD_BYTES {
-            return Err(self);
+            return plain(head, self.items, self.objects.collect(), false).await;
         }
+        let holding = Holding::of(self.objects.as_slice());
+        let pieces = self.into_stream(opening);
+        Ok(ListBody::Pieces(Pieces::new(pieces, holding.of_runs())))
+    }
+
+    fn into_stream(self, opening: Vec<u8>) -> impl Stream<Item = Bytes> + 'static {
         let state = (opening, self, Assembly::default());
-        let pieces = stream::unfold(Some(state), |state| async move {
+        stream::unfold(Some(state), |state| async move {
             let (opening, mut runs, mut assembly) = state?;
             tokio::task::yield_now().await;
             let mut out = Vec::new();
@@ -250,8 +321,7 @@ impl Runs {
             assembly.push(&Segment::of(END), END.len(), &mut out);
             assembly.finish(&mut out);
             Some((Bytes::from(out), None))
-        });
-        Ok(pieces.boxed_local())
+        })
     }
 }
 
@@ -267,44 +337,4 @@ fn metadata(metadata: &ListMetadata) -> Vec<u8> {
     let mut field = Vec::new();
     push_bytes(&mut field, 1, &raw);
     field
-}
-
-fn sent(pieces: LocalBoxStream<'static, Vec<u8>>, gzip: bool) -> ListBody {
-    ListBody::Pieces(match gzip {
-        true => compressed(pieces),
-        false => pieces.map(Bytes::from).boxed_local(),
-    })
-}
-
-/// A whole list in pieces.
-fn cut(whole: Vec<u8>) -> LocalBoxStream<'static, Vec<u8>> {
-    stream::unfold((whole, 0), |(whole, at)| async move {
-        let rest = whole.get(at..).filter(|rest| !rest.is_empty())?;
-        let piece = rest.get(..PIECE_BYTES).unwrap_or(rest).to_vec();
-        let next = at + piece.len();
-        Some((piece, (whole, next)))
-    })
-    .boxed_local()
-}
-
-/// The list whose length is known, its items written once more.
-fn again(
-    opening: Vec<u8>,
-    items: Items,
-    objects: Vec<Arc<CachedObject>>,
-) -> LocalBoxStream<'static, Vec<u8>> {
-    let state = (opening, items, objects.into_iter());
-    stream::unfold(Some(state), |state| async move {
-        let (mut piece, mut items, mut objects) = state?;
-        tokio::task::yield_now().await;
-        while piece.len() <= PIECE_BYTES {
-            let Some(object) = objects.next() else {
-                piece.extend_from_slice(END);
-                return Some((piece, None));
-            };
-            items.write(&object, &mut piece);
-        }
-        Some((piece, Some((Vec::new(), items, objects))))
-    })
-    .boxed_local()
 }

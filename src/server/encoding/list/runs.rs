@@ -23,7 +23,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// The shortest run, except for the last one of a list.
 const RUN_BYTES_MIN: usize = 16 << 10;
 /// The longest run, not counting its last item.
-const RUN_BYTES_MAX: usize = 128 << 10;
+pub(super) const RUN_BYTES_MAX: usize = 128 << 10;
 /// After the shortest length, one item in this many ends a run.
 const ENDS_ONE_IN: u64 = 16;
 
@@ -59,6 +59,8 @@ pub(super) struct RunForm {
     pub(super) is_protobuf: bool,
     /// Whether the run starts the list, so that its first item has no comma before it.
     pub(super) is_first: bool,
+    /// Whether only the length of the run is kept, and not its text.
+    pub(super) is_counted: bool,
 }
 
 /// The compressed text of a run of items.
@@ -151,6 +153,39 @@ impl CompressedRuns {
         run
     }
 
+    /// The length of the text of a run: that of one that is kept, or what `count` says, which is
+    /// kept then.
+    ///
+    /// # Errors
+    /// That of `count`.
+    pub(super) fn length<E>(
+        &self,
+        form: RunForm,
+        items: &[Arc<CachedObject>],
+        count: impl FnOnce() -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let counted = RunForm {
+            is_counted: true,
+            ..form
+        };
+        for form in [form, counted] {
+            let found = self.runs.lock().find(self.number(form, items));
+            if let Some(run) = found.filter(|run| run.is_of(form, items)) {
+                return Ok(run.length);
+            }
+        }
+        let length = count()?;
+        let run = Run {
+            segment: Segment::default(),
+            length,
+            form: counted,
+            objects: items.iter().map(Arc::downgrade).collect(),
+        };
+        let number = self.number(counted, items);
+        self.runs.lock().keep(number, Arc::new(run));
+        Ok(length)
+    }
+
     fn number(&self, form: RunForm, items: &[Arc<CachedObject>]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         form.hash(&mut hasher);
@@ -194,6 +229,7 @@ mod tests {
         items: ItemForm::Object,
         is_protobuf: false,
         is_first: true,
+        is_counted: false,
     };
 
     fn objects(count: usize, bytes: usize) -> Vec<Arc<CachedObject>> {
@@ -263,6 +299,17 @@ mod tests {
         // Equal, but not the same objects.
         assert_eq!(lengths(FORM, &objects(3, 10), 5), 5);
         assert_eq!(lengths(FORM, &items[..2], 6), 6);
+    }
+
+    #[test]
+    fn a_length_is_counted_once_and_is_none_of_a_text() {
+        let kept = CompressedRuns::default();
+        let items = objects(3, 10);
+        let length = |length: usize| kept.length(FORM, &items, || Ok::<usize, ()>(length));
+        assert_eq!((length(7), length(8)), (Ok(7), Ok(7)));
+        let run = kept.get(FORM, &items, || vec![b'x'; 7]);
+        assert!(!run.segment.deflated().is_empty());
+        assert_eq!(kept.length(FORM, &items[..2], || Err(())), Err(()));
     }
 
     #[test]

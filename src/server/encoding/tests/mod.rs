@@ -5,6 +5,7 @@
 
 mod documents;
 mod events;
+mod lists;
 mod shape;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use serde_json::json;
 
+use super::*;
 use crate::api::object::Object;
 use crate::kinds::definitions::core::configmaps;
 use crate::storage::codec::Codec;

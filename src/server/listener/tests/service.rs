@@ -15,7 +15,9 @@ use parking_lot::Mutex;
 use crate::api::user_info::UserInfo;
 use crate::kinds::definitions::core::configmaps;
 use crate::server::auth::Access;
-use crate::server::body::{BodyError, ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::body::{
+    BodyError, ConnectionFacts, HttpService, PIECE_BYTES, Pieces, RequestBody, ResponseBody,
+};
 use crate::server::metrics::{MeteredWatch, WatchMeters};
 use crate::storage::{RunningWatch, WatchStream};
 
@@ -189,7 +191,7 @@ impl HttpService for TestService {
                     let _ = &sending;
                     chunk(number)
                 });
-                ResponseBody::Chunks(chunks.boxed_local())
+                ResponseBody::Chunks(Pieces::new(chunks, PIECE_BYTES))
             }
             "sleep" => {
                 let feed = self.watches.feed("sleepers");

@@ -1,6 +1,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 
 use super::*;
@@ -53,6 +54,10 @@ fn headers(name: http::HeaderName, value: &str) -> HeaderMap {
 fn body(answer: Answer) -> Vec<u8> {
     match answer.into_body() {
         ResponseBody::Full(body) => body.to_vec(),
+        ResponseBody::Chunks(pieces) => {
+            let pieces = pieces.collect().now_or_never();
+            pieces.expect("nothing to wait for").concat()
+        }
         _ => Vec::new(),
     }
 }

@@ -13,7 +13,6 @@ use actors::engine::{
 };
 use actors::watchdog::Watchdog;
 use bytes::Bytes;
-use futures_util::StreamExt;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -93,7 +92,7 @@ async fn send(service: &Service, request: http::request::Builder, body: &str) ->
     let (parts, body) = answer.into_parts();
     let bytes = match body {
         ResponseBody::Full(bytes) => bytes.to_vec(),
-        ResponseBody::Chunks(chunks) => chunks.collect::<Vec<_>>().await.concat(),
+        ResponseBody::Chunks(chunks) => chunks.collect().await.concat(),
         _ => Vec::new(),
     };
     Got {
