@@ -19,7 +19,8 @@ fn page(items: &[Arc<CachedObject>]) -> ObjectList {
 }
 
 fn objects(count: usize, bytes: usize) -> Vec<Arc<CachedObject>> {
-    let text = |n: usize| TRAPS[n % TRAPS.len()].repeat(if n % 7 == 0 { bytes } else { 1 });
+    let text =
+        |n: usize| TRAPS[n % TRAPS.len()].repeat(if n.is_multiple_of(7) { bytes } else { 1 });
     let object = |n: usize| cached(&format!("cm-{n:05}"), &text(n), n as u64 + 1);
     (0..count).map(object).collect()
 }
