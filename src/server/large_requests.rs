@@ -26,7 +26,7 @@ pub const LARGE_REQUEST_BYTES: usize = 64 * 1024;
 /// each of them is filled in, checked and owned.
 const LARGE_REQUEST_NODES: usize = 2_000;
 
-/// The number of large requests at a time. The longest take some 20 ms of a core, so the next
+/// The number of large requests at a time. Most take some 20 ms of a core, so the next
 /// request would wait about as long as its retry delay.
 const PLACES: usize = 64;
 

@@ -53,7 +53,7 @@ pub enum Outcome {
     /// It costs as much as it is long.
     Linear,
     LeftOut(String),
-    /// Its time is neither that of a square nor in proportion.
+    /// Its time is neither that of a square nor in proportion, or its memory is close to the limit.
     Unsure,
     TooMuch(String),
 }
@@ -227,6 +227,10 @@ fn judged(
     if large.cost.peak > most {
         let what = format!("{} bytes of memory for {}", large.cost.peak, large.bytes);
         return Ok(Outcome::TooMuch(what));
+    }
+    // A gap in the memory has closed when it is well below.
+    if large.cost.peak > most / 10 * 9 {
+        return Ok(Outcome::Unsure);
     }
     let ratio = large.cost.cpu as f64 / small.cpu as f64;
     if large.cost.cpu > LEAST_CPU && ratio > DOUBLING.powi(doublings) {

@@ -223,7 +223,7 @@ fn searches(source: &Source) -> Vec<usize> {
         let list = match whole.strip_suffix(".iter()") {
             Some(list) => list.trim_end(),
             None if method == "contains" => whole,
-            // An iterator that begins anew for each item.
+            // An iterator that begins again for each item.
             None => {
                 let begins = declarations(code, whole).filter(|(at, text)| {
                     let value = text.split_once('=').map_or("", |(_, value)| value.trim());

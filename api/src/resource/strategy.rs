@@ -66,7 +66,7 @@ impl UpdateStrategy {
         let errors = ErrorList::of(&change);
         // linear: a list of errors keeps a hundred.
         let is_covered = |ratchet: &Ratchet| errors.iter().any(|error| ratchet.covers(error));
-        // Behind a hundred errors may be one that a ratchet covers, but never only such.
+        // If no ratchet covers an error that is kept, the change is refused whatever follows.
         if !self.ratchets.iter().any(is_covered) {
             return errors;
         }

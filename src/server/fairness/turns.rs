@@ -7,7 +7,8 @@ use std::hash::Hash;
 const USERS_MIN: usize = 64;
 
 /// Those who wait, by user. The user to whom least was charged comes first. Where nothing is
-/// charged, users have turns in a circle.
+/// charged, users have turns in a circle. When nobody waits, all charges are forgotten: a user who
+/// was alone has taken nothing from anybody.
 pub(super) struct Turns<U, W> {
     /// Each user that waits, once.
     order: BTreeMap<Rank, U>,
@@ -58,20 +59,33 @@ impl<U: Clone + Eq + Hash, W> Turns<U, W> {
     pub(super) fn next(&mut self) -> Option<W> {
         let ((charge, _), user) = self.order.pop_first()?;
         self.level = charge;
-        self.change(&user, |of| {
+        let next = self.change(&user, |of| {
             of.rank = None;
             of.waiting.pop_front()
-        })
+        });
+        self.forget_if_nobody_waits();
+        next
     }
 
-    /// Charges something to a user.
+    fn forget_if_nobody_waits(&mut self) {
+        if self.order.is_empty() {
+            self.users.clear();
+            self.level = 0;
+        }
+    }
+
+    /// Charges something to a user, if anybody waits.
     pub(super) fn charge(&mut self, user: &U, amount: u64) {
+        if self.order.is_empty() {
+            return;
+        }
         self.change(user, |of| of.charge = of.charge.saturating_add(amount));
     }
 
     /// Takes those away that wait no longer.
     pub(super) fn leave(&mut self, user: &U, is_leaving: impl Fn(&W) -> bool) {
         self.change(user, |of| of.waiting.retain(|who| !is_leaving(who)));
+        self.forget_if_nobody_waits();
     }
 
     /// Changes what is known of a user, and gives the user the rank that follows from it.
@@ -176,8 +190,8 @@ mod tests {
     #[test]
     fn users_who_have_nothing_left_are_forgotten() {
         let mut turns = Turns::default();
-        turns.charge(&0, 5);
         turns.wait(&1, ());
+        turns.charge(&0, 5);
         for user in 2..10_000 {
             turns.wait(&user, ());
             turns.leave(&user, |()| true);
@@ -185,5 +199,21 @@ mod tests {
         assert!(turns.users.len() <= USERS_MIN);
         assert!(turns.users[&0].charge == 5 && turns.users.contains_key(&1));
         assert_eq!(turns.order.len(), 1);
+        assert_eq!(turns.next(), Some(()));
+        assert!(turns.users.is_empty());
+    }
+
+    #[test]
+    fn who_was_alone_owes_nothing_to_newcomers() {
+        let mut turns = Turns::default();
+        for hour in 0..1000 {
+            turns.charge(&"ann", 3_600_000);
+            assert!(turns.users.is_empty(), "hour {hour}");
+        }
+        for number in 10..20 {
+            turns.wait(&"bob", number);
+        }
+        turns.wait(&"ann", 1);
+        assert_eq!((turns.next(), turns.next()), (Some(10), Some(1)));
     }
 }

@@ -11,8 +11,9 @@ use std::ops::Range;
 const CONTEXT: usize = 3;
 /// Documents of this many lines have frequent lines.
 const LONG: usize = 200;
-/// At most this many lines, or pairs of lines, are compared for each line of the documents. Those
-/// that need more have little in common.
+/// At most so many lines, or pairs of lines, are compared, and so many more for each line of the
+/// documents. Those that need more have little in common.
+const PAIRS: usize = 200_000;
 const PAIRS_FOR_LINE: usize = 16;
 
 /// Lines of both documents that are equal.
@@ -166,7 +167,7 @@ fn longest_run(
 /// All runs in order, and an empty one at the end.
 fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
     let places = places(new);
-    let mut pairs = PAIRS_FOR_LINE * (old.len() + new.len());
+    let mut pairs = PAIRS + PAIRS_FOR_LINE * (old.len() + new.len());
     let mut runs = Vec::new();
     let mut left = vec![(0..old.len(), 0..new.len())];
     while let Some((in_old, in_new)) = left.pop() {
