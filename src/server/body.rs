@@ -40,6 +40,11 @@ pub trait HttpService: Clone + Unpin + 'static {
     /// The daemon stops: end the watches of this thread gracefully. Requests may still arrive.
     fn drain(&self) {}
 
+    /// Waits for the requests that are carried out to their end though their clients are gone.
+    fn unattended_ended(&self) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// Changes whenever users have lost their access. Their watches then end.
     fn revocations(&self) -> watch::Receiver<u64> {
         watch::channel(0).1

@@ -218,14 +218,14 @@ impl Event {
         line
     }
 
-    /// What the object that is written says of itself: the body, or the outcome that no client saw.
+    /// What the object that is written says of itself: the outcome that no client saw, if it is
+    /// recorded, or else the body.
     fn names(&self) -> ObjectNames {
         let is_object = matches!(self.facts.info.verb.as_str(), "create" | "update");
-        let body = match self.is_unseen && self.code.is_some_and(|code| code < 300) {
-            true => self.response.as_ref(),
-            false => self.request.as_ref().filter(|_| is_object),
-        };
-        let named = body.and_then(Body::parsed::<NamedObject>);
+        let request = self.request.as_ref().filter(|_| is_object);
+        let shows_outcome = self.is_unseen && self.code.is_some_and(|code| code < 300);
+        let outcome = self.response.as_ref().filter(|_| shows_outcome);
+        let named = outcome.or(request).and_then(Body::parsed::<NamedObject>);
         named.unwrap_or_default().metadata.unwrap_or_default()
     }
 
@@ -473,6 +473,27 @@ pub(super) mod tests {
                 line["requestReceivedTimestamp"],
                 "2026-01-02T03:04:05.678901Z"
             );
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_nobody_saw_names_the_object_and_without_it_the_request_does() {
+        let request = body(r#"{"metadata":{"name":"asked"}}"#, false);
+        for (response, name) in [
+            (body(r#"{"metadata":{"name":"made"}}"#, false), "made"),
+            (None, "asked"),
+        ] {
+            let made = Event {
+                is_unseen: true,
+                request: request.clone(),
+                response,
+                ..event(facts(
+                    Method::POST,
+                    "/api/v1/namespaces/d/configmaps",
+                    Level::Metadata,
+                ))
+            };
+            assert_eq!(parsed(&made)["objectRef"]["name"], name);
         }
     }
 

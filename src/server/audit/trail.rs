@@ -14,6 +14,7 @@ use super::Audit;
 use super::afterwards::{Afterwards, CLIENT_WENT_AWAY, Later};
 use super::event::{self, Body, Event, Facts, OBJECT_BYTES_MAX};
 use super::policy::{Level, Stage};
+use crate::api::abandoned::Abandonment;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::clock;
@@ -115,8 +116,8 @@ impl Trail {
     }
 
     /// The last event is recorded by whoever carries the request on, if somebody does.
-    pub fn afterwards(&self) -> Afterwards {
-        let (later, afterwards) = Afterwards::new(&self.audit);
+    pub fn afterwards(&self, request: &Arc<Abandonment>) -> Afterwards {
+        let (later, afterwards) = Afterwards::new(&self.audit, request);
         self.later.set(Some(later));
         afterwards
     }
@@ -321,6 +322,7 @@ mod tests {
     use http::{Method, Request};
 
     use super::*;
+    use crate::api::abandoned;
     use crate::api::status::Status;
     use crate::config::{Config, FilePath};
     use crate::server::respond;
@@ -389,14 +391,15 @@ mod tests {
     async fn a_request_that_nobody_waits_for_any_more_is_recorded_too() {
         let event = last_event(async |trail| drop(trail)).await;
         assert_eq!(event["responseStatus"]["code"], 499);
-        let given_up = last_event(async |trail| drop(trail.afterwards())).await;
+        let given_up = last_event(async |trail| drop(trail.afterwards(&Arc::default()))).await;
         assert_eq!(given_up["responseStatus"]["code"], 499);
+        assert!(given_up["annotations"].get("taffrail/outcome").is_none());
     }
 
     #[tokio::test]
     async fn the_outcome_of_a_request_without_a_client_is_that_of_its_last_event() {
         let event = last_event(async |trail| {
-            let afterwards = trail.afterwards();
+            let afterwards = trail.afterwards(&writing());
             drop(trail);
             afterwards.event().await.unwrap().tell(&created());
         });
@@ -404,19 +407,38 @@ mod tests {
         assert_eq!(event["responseStatus"]["code"], 201);
         assert_eq!(event["objectRef"]["name"], "a-1");
         assert!(!event.to_string().contains("secret"), "{event}");
-        // The daemon stops before the outcome is known.
-        let event = last_event(async |trail| {
-            let afterwards = trail.afterwards();
+    }
+
+    /// A request that has begun to write.
+    fn writing() -> Arc<Abandonment> {
+        let request = Arc::default();
+        abandoned::within(Some(&request), abandoned::begin_write).unwrap();
+        request
+    }
+
+    #[tokio::test]
+    async fn an_outcome_is_unknown_if_the_daemon_stops_before_it_and_after_the_write() {
+        let trail_first = last_event(async |trail| {
+            let afterwards = trail.afterwards(&writing());
             drop(trail);
             drop(afterwards);
         });
-        assert_eq!(event.await["responseStatus"]["code"], 499);
+        let trail_last = last_event(async |trail| drop(trail.afterwards(&writing())));
+        let untold = last_event(async |trail| {
+            let afterwards = trail.afterwards(&writing());
+            drop(trail);
+            drop(afterwards.event().await);
+        });
+        for event in [trail_first.await, trail_last.await, untold.await] {
+            assert_eq!(event["responseStatus"]["code"], 499);
+            assert_eq!(event["annotations"]["taffrail/outcome"], "unknown");
+        }
     }
 
     #[tokio::test]
     async fn an_answer_that_came_before_the_outcome_stays_and_the_outcome_is_told_beside_it() {
         let event = last_event(async |trail| {
-            let afterwards = trail.afterwards();
+            let afterwards = trail.afterwards(&writing());
             let form = respond::Form::default();
             trail.answered(respond::refusal(&Status::write_timeout(), &form), false);
             afterwards.event().await.unwrap().tell(&created());
@@ -429,9 +451,11 @@ mod tests {
     #[tokio::test]
     async fn who_is_answered_needs_nobody_to_tell_the_outcome() {
         let event = last_event(async |trail| {
-            drop(trail.afterwards());
+            drop(trail.afterwards(&writing()));
             trail.answered(created(), false);
         });
-        assert_eq!(event.await["responseStatus"]["code"], 201);
+        let event = event.await;
+        assert_eq!(event["responseStatus"]["code"], 201);
+        assert!(event["annotations"].get("taffrail/outcome").is_none());
     }
 }

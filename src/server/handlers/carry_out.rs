@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::{Answered, RequestScope};
 use crate::api::abandoned::{self, Abandonment};
@@ -24,6 +25,33 @@ type Outcome<T> = Result<T, Box<Status>>;
 
 /// What is done with an outcome that comes when nobody waits for it any more.
 type Late<T> = Box<dyn FnOnce(Outcome<T>) -> BoxFuture<'static, ()> + Send>;
+
+/// The requests that are carried out to their end though nobody waits for them. The daemon lets them
+/// end before it stops.
+#[derive(Default)]
+pub struct Unattended(watch::Sender<usize>);
+
+/// One of them, until it is dropped.
+struct Running(Arc<Unattended>);
+
+impl Unattended {
+    fn begin(self: &Arc<Self>) -> Running {
+        self.0.send_modify(|running| *running += 1);
+        Running(Arc::clone(self))
+    }
+
+    /// Waits until there are none.
+    pub async fn ended(&self) {
+        // The sender is there as long as this waits.
+        let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|running| *running -= 1);
+    }
+}
 
 impl RequestScope<'_> {
     /// Does the work, and answers with what came of it. `respond` makes the answer in a form.
@@ -37,7 +65,8 @@ impl RequestScope<'_> {
         work: impl Future<Output = Outcome<T>> + Send + 'static,
         respond: impl FnOnce(&Form, T) -> Answered + Clone + Send + 'static,
     ) -> Answered {
-        let (afterwards, unseen) = (self.record.afterwards(), respond.clone());
+        let abandonment: Arc<Abandonment> = Arc::default();
+        let (afterwards, unseen) = (self.record.afterwards(&abandonment), respond.clone());
         let late = move |outcome: Outcome<T>| {
             let telling = async move {
                 if let Some(event) = afterwards?.event().await {
@@ -49,7 +78,11 @@ impl RequestScope<'_> {
             };
             telling.map(drop).boxed()
         };
-        respond(form, self.attended(is_large, work, Box::new(late)).await?)
+        respond(
+            form,
+            self.attended(abandonment, is_large, work, Box::new(late))
+                .await?,
+        )
     }
 
     /// Does work that is a part of what a request asks for.
@@ -62,20 +95,18 @@ impl RequestScope<'_> {
         work: impl Future<Output = Outcome<T>> + Send + 'static,
     ) -> Outcome<T> {
         let nothing = |_| std::future::ready(()).boxed();
-        self.attended(is_large, work, Box::new(nothing)).await
+        self.attended(Arc::default(), is_large, work, Box::new(nothing))
+            .await
     }
 
     fn attended<T: Send + 'static>(
         &self,
+        abandonment: Arc<Abandonment>,
         is_large: bool,
         work: impl Future<Output = Outcome<T>> + Send + 'static,
         late: Late<T>,
     ) -> Attended<T> {
-        let abandonment: Arc<Abandonment> = Arc::default();
-        let (request, mut work) = (Arc::clone(&abandonment), Box::pin(work));
-        let work = poll_fn(move |context| {
-            abandoned::within(Some(&request), || work.as_mut().poll(context))
-        });
+        let work = counted(Arc::clone(&abandonment), self.counted.cloned(), work);
         let work = match is_large {
             false => work.boxed(),
             true => {
@@ -86,9 +117,23 @@ impl RequestScope<'_> {
         Attended {
             running: Some((work, late)),
             abandonment,
-            counted: self.counted.cloned(),
+            unattended: Arc::clone(&self.server.unattended),
         }
     }
+}
+
+/// The work of a request, which counts against the limits until it is dropped: on the threads for
+/// large requests, that is after the step that it computes when its client goes away.
+fn counted<T>(
+    request: Arc<Abandonment>,
+    counted: Option<Arc<Counted>>,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = T> {
+    let mut work = Box::pin(work);
+    poll_fn(move |context| {
+        let _ = &counted;
+        abandoned::within(Some(&request), || work.as_mut().poll(context))
+    })
 }
 
 /// Work that somebody waits for. If it is dropped, it stops, unless something was written.
@@ -96,8 +141,7 @@ struct Attended<T: Send + 'static> {
     /// `None` when it has ended.
     running: Option<(BoxFuture<'static, Outcome<T>>, Late<T>)>,
     abandonment: Arc<Abandonment>,
-    /// The request counts against the limits as long as it is worked on.
-    counted: Option<Arc<Counted>>,
+    unattended: Arc<Unattended>,
 }
 
 impl<T: Send + 'static> Future for Attended<T> {
@@ -123,12 +167,12 @@ impl<T: Send + 'static> Drop for Attended<T> {
             // Without a runtime the process is ending.
             && let Ok(runtime) = Handle::try_current()
         {
-            let counted = self.counted.take();
+            let running = self.unattended.begin();
             runtime.spawn(async move {
                 let outcome = AssertUnwindSafe(work).catch_unwind().await;
                 let panicked = |_| Err(Box::new(Status::internal("the request panicked")));
                 late(outcome.unwrap_or_else(panicked)).await;
-                drop(counted);
+                drop(running);
             });
         }
     }
@@ -140,6 +184,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+    use crate::server::filters::in_flight::{InFlight, InFlightLimits};
     use crate::server::large_requests::LargeRequests;
 
     /// Work that waits for a sign, and before that writes or does not, with where its outcome comes
@@ -163,7 +208,7 @@ mod tests {
         let attended = Attended {
             running: Some((work.boxed(), Box::new(late))),
             abandonment,
-            counted: None,
+            unattended: Arc::default(),
         };
         (attended, go_on, told)
     }
@@ -181,37 +226,46 @@ mod tests {
         for writes in [true, false] {
             let (mut attended, go_on, told) = attended(writes);
             assert!((&mut attended).now_or_never().is_none());
+            let unattended = Arc::clone(&attended.unattended);
             drop(attended);
+            assert_eq!(unattended.ended().now_or_never().is_none(), writes);
             assert_eq!(go_on.send(1).is_ok(), writes);
+            unattended.ended().await;
             assert_eq!(told.await.ok(), writes.then_some(1));
         }
     }
 
     #[tokio::test]
-    async fn what_computes_on_another_thread_stops_when_its_client_is_gone() {
+    async fn what_computes_on_another_thread_stops_when_its_client_is_gone_and_counts_until_then() {
         let threads = LargeRequests::start(&Watchdog::default()).unwrap();
         let abandonment: Arc<Abandonment> = Arc::default();
-        let request = Arc::clone(&abandonment);
+        let in_flight = InFlight::new(InFlightLimits::default());
+        let seat = in_flight.enter(false, "ann").map(Arc::new);
         let (begin, begun) = oneshot::channel();
-        let (end, ended) = oneshot::channel();
+        let (go_on, sign) = std::sync::mpsc::channel::<()>();
         let work = async move {
             begin.send(()).unwrap();
-            let computing = || while abandoned::check().is_ok() {};
-            abandoned::within(Some(&request), computing);
-            end.send(()).unwrap();
+            while abandoned::check().is_ok() {}
+            // One more step.
+            let _ = sign.recv();
             Ok(1)
         };
+        let work = counted(Arc::clone(&abandonment), seat, work);
         let mut attended = Attended {
             running: Some((
                 async move { threads.run("ann", work).await }.boxed(),
                 Box::new(|_: Outcome<u8>| std::future::ready(()).boxed()),
             )),
             abandonment,
-            counted: None,
+            unattended: Arc::default(),
         };
         assert!((&mut attended).now_or_never().is_none());
         begun.await.unwrap();
         drop(attended);
-        ended.await.unwrap();
+        assert_eq!(in_flight.now().1, 1);
+        drop(go_on);
+        while in_flight.now().1 > 0 {
+            tokio::task::yield_now().await;
+        }
     }
 }

@@ -53,6 +53,7 @@ use crate::api::status::Status;
 use crate::registry::RequestContext;
 
 pub use backup::backup;
+pub use carry_out::Unattended;
 pub use compact::compact;
 pub use history::{history, revision};
 pub use inspect::inspect;

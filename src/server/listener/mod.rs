@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use actix_rt::Arbiter;
 use arc_swap::ArcSwap;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::body::HttpService;
@@ -163,6 +163,9 @@ fn fitted(wanted: ConnectionLimit, room: usize) -> usize {
     connections
 }
 
+/// The time that threads have to drop what was cut.
+const THREADS_END_WITHIN: Duration = Duration::from_millis(500);
+
 /// The secure port while it serves.
 pub struct Running {
     address: SocketAddr,
@@ -179,8 +182,8 @@ impl Running {
     }
 
     /// Stops gracefully within `deadline`. No more connections are accepted, HTTP/2 clients get a
-    /// GOAWAY, requests are answered, watches end, and then the threads stop. Returns how many
-    /// connections were cut.
+    /// GOAWAY, requests are answered or go on without their clients to their end, watches end, and
+    /// then the threads stop. Returns how many connections were cut.
     pub async fn drain(self, deadline: Duration) -> usize {
         let deadline = tokio::time::Instant::now() + deadline;
         self.accepting.abort();
@@ -194,6 +197,17 @@ impl Running {
         for arbiter in &self.arbiters {
             arbiter.stop();
         }
+        // What is cut tells the audit log so when its thread ends. Nothing waits for a stuck thread.
+        let (tell, ended) = oneshot::channel();
+        let arbiters = self.arbiters;
+        std::thread::spawn(move || {
+            for arbiter in arbiters {
+                // A panic of that thread has been logged by the runtime.
+                let _ = arbiter.join();
+            }
+            let _ = tell.send(());
+        });
+        let _ = tokio::time::timeout(THREADS_END_WITHIN, ended).await;
         cut
     }
 }

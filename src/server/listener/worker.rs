@@ -142,6 +142,7 @@ impl Worker {
         service.drain();
         thread.drain();
         thread.emptied().await;
+        service.unattended_ended().await;
     }
 }
 

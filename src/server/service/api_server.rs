@@ -16,6 +16,7 @@ use crate::server::features::Features;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::filters::seats::Seats;
 use crate::server::generation::Generations;
+use crate::server::handlers::Unattended;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
@@ -67,6 +68,8 @@ pub struct ApiServer {
     pub(in crate::server) authorizer: Arc<dyn Authorizer>,
     pub(in crate::server) bodies: BodyBudget,
     pub(in crate::server) large_requests: LargeRequests,
+    /// The requests that go on without their clients.
+    pub(in crate::server) unattended: Arc<Unattended>,
     pub(in crate::server) refused_logins: RefusedLogins,
     pub(in crate::server) in_flight: Arc<InFlight>,
     /// The watches that may be open.
@@ -151,6 +154,7 @@ impl ApiServer {
             access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),
             large_requests: parts.large_requests,
+            unattended: Arc::default(),
             refused_logins: RefusedLogins::default(),
             in_flight,
             watch_seats: Seats::new(parts.limits.watches),

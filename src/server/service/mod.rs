@@ -106,6 +106,10 @@ impl HttpService for Service {
         self.thread.dispatcher.drain();
     }
 
+    async fn unattended_ended(&self) {
+        self.thread.server.unattended.ended().await;
+    }
+
     fn revocations(&self) -> watch::Receiver<u64> {
         self.thread.server.authenticator.revocations()
     }

@@ -9,6 +9,7 @@ use http::request::Parts;
 use tokio::time::Instant;
 
 use super::api_server::ApiServer;
+use crate::api::abandoned::Abandonment;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
@@ -97,8 +98,9 @@ impl RequestRecord {
     }
 
     /// What audits an outcome that comes when the client is gone, if there is an audit log.
-    pub fn afterwards(&self) -> Option<Afterwards> {
-        self.trail.as_ref().map(Trail::afterwards)
+    pub fn afterwards(&self, request: &Arc<Abandonment>) -> Option<Afterwards> {
+        let trail = self.trail.as_ref();
+        trail.map(|trail| trail.afterwards(request))
     }
 
     /// The request was answered.

@@ -70,6 +70,20 @@ fn what_does_not_end_is_cut_at_the_deadline() {
 }
 
 #[test]
+fn a_drain_waits_for_requests_that_go_on_without_their_clients() {
+    with_threads(2, unlimited, async |mut server| {
+        let feed = server.watches.feed("unattended");
+        feed.open();
+        let mut draining = Box::pin(server.drain(DEADLINE));
+        let early = tokio::time::timeout(Duration::from_millis(100), &mut draining).await;
+        assert!(early.is_err());
+        feed.dropped
+            .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(draining.await, 0);
+    });
+}
+
+#[test]
 fn an_empty_server_drains_at_once() {
     with_threads(2, unlimited, async |mut server| {
         assert_eq!(server.drain(DEADLINE).await, 0);

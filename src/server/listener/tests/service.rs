@@ -61,6 +61,10 @@ impl Feed {
         self.state.lock().stubborn = true;
     }
 
+    pub(super) fn open(&self) {
+        self.state.lock().opened += 1;
+    }
+
     pub(super) fn opened(&self) -> usize {
         self.state.lock().opened
     }
@@ -169,6 +173,14 @@ impl HttpService for TestService {
     fn user(&self, headers: &HeaderMap, _: &ConnectionFacts) -> Option<Arc<UserInfo>> {
         let is_known = !headers.contains_key("x-nobody");
         is_known.then(|| Arc::new(UserInfo::authenticated("ann", Vec::new())))
+    }
+
+    /// The feed of this name is open as long as a request goes on without its client.
+    async fn unattended_ended(&self) {
+        let feed = self.watches.feed("unattended");
+        while feed.opened() > feed.dropped() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
