@@ -11,6 +11,8 @@ use std::hash::Hash;
 
 use smallvec::SmallVec;
 
+use crate::cost;
+
 /// So few items are searched from the start, which takes less time than hashing their keys.
 const FEW: usize = 8;
 
@@ -41,11 +43,20 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
         Keyed(Items::Many(many))
     }
 
+    /// Counts what one look-up compares.
+    fn count(&self) {
+        cost::compared(match &self.0 {
+            Items::Few(items) => items.len(),
+            Items::Many(_) => 1,
+        });
+    }
+
     /// The first item of a key.
     pub fn first<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&T>
     where
         K: Borrow<Q>,
     {
+        self.count();
         match &self.0 {
             Items::Few(items) => {
                 let found = items.iter().find(|(own, _)| own.borrow() == key);
@@ -60,6 +71,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
     where
         K: Borrow<Q>,
     {
+        self.count();
         match &self.0 {
             Items::Few(items) => {
                 let found = items.iter().rfind(|(own, _)| own.borrow() == key);
@@ -74,6 +86,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
     where
         K: Borrow<Q>,
     {
+        self.count();
         match &mut self.0 {
             Items::Few(items) => {
                 let place = items.iter().position(|(own, _)| own.borrow() == key)?;

@@ -126,10 +126,9 @@ fn fill_in<'p>(
 fn default_class<'c>(classes: &'c [Object], marks: &[&str]) -> Option<&'c str> {
     let is_marked = |class: &&Object| {
         let of = |mark: &&str| class.at(&["metadata", "annotations", mark]);
-        marks
-            .iter()
-            .filter_map(of)
-            .any(|mark| mark.as_str() == Some("true"))
+        let mut marks = marks.iter().filter_map(of);
+        // linear: the annotations of a plugin are written in the sources.
+        marks.any(|mark| mark.as_str() == Some("true"))
     };
     let marked = classes.iter().filter(is_marked);
     let first = marked.min_by_key(|class| (Reverse(class.meta("creationTimestamp")), class.name()));

@@ -47,6 +47,7 @@ fn tolerate(pod: &mut Object) {
         found.unwrap_or_default().to_owned()
     };
     let lacks = |taint: &&&str| {
+        // linear: two taints are looked for.
         !pod.items(&TOLERATIONS).iter().any(|toleration| {
             let (key, effect) = (text(toleration, "key"), text(toleration, "effect"));
             (key.is_empty() || key == **taint) && (effect.is_empty() || effect == "NoExecute")

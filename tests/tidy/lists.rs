@@ -22,6 +22,16 @@ const ADAPTERS: &str = "map filter filter_map flat_map for_each retain retain_mu
 /// Methods that go through a list.
 const SEARCHES: &str = "any all find find_map position rfind rposition";
 
+/// What makes an iterator of a list, or a list of a field.
+const LISTS: [&str; 6] = [
+    ".iter()",
+    ".iter_mut()",
+    ".into_iter()",
+    ".items()",
+    ".list()",
+    ".entries()",
+];
+
 const SETS: [&str; 4] = ["HashSet", "HashMap", "BTreeSet", "BTreeMap"];
 
 fn has_word(words: &str, word: &str) -> bool {
@@ -66,8 +76,13 @@ struct Loop<'c> {
     items: Vec<&'c str>,
 }
 
+/// Whether this goes through the few items of a list that is written there.
+fn is_short(chain: &str) -> bool {
+    chain.trim_start_matches('&').starts_with('[') && !chain.contains("flat")
+}
+
 /// The bodies of `for` and `while`, closures that methods call for each item, and closures with
-/// names and parameters.
+/// names and parameters. Not what runs for each item of a list that is written there.
 fn loops(code: &str) -> Vec<Loop<'_>> {
     let mut found = Vec::new();
     for word in ["for ", "while ", "loop "] {
@@ -77,7 +92,8 @@ fn loops(code: &str) -> Vec<Loop<'_>> {
                 continue;
             };
             let names_type = word == "for " && !head.contains(" in ");
-            if !is_inside && !names_type && !head.contains(';') {
+            let over = head.split_once(" in ").map_or("", |(_, over)| over);
+            if !is_inside && !names_type && !head.contains(';') && !is_short(over) {
                 let begin = at + head.len();
                 let pattern = head.split(" in ").next().unwrap();
                 let items = names(pattern).skip(1).filter(|_| word == "for ");
@@ -97,8 +113,9 @@ fn loops(code: &str) -> Vec<Loop<'_>> {
         let items: Vec<&str> = names(&code[at + 1..at + 1 + length]).collect();
         if let Some(call) = before.strip_suffix('(') {
             let method = last_word(call);
-            let is_method = call[..call.len() - method.len()].ends_with('.');
-            if is_method && has_word(ADAPTERS, method) {
+            let dot = call[..call.len() - method.len()].strip_suffix('.');
+            let is_of_many = dot.is_some_and(|above| !is_short(receiver(code, above.len())));
+            if is_of_many && has_word(ADAPTERS, method) {
                 found.push(Loop {
                     begin: at,
                     end: closing(code, before.len() - 1),
@@ -173,12 +190,57 @@ fn declarations<'c>(code: &'c str, name: &str) -> impl Iterator<Item = (usize, &
     })
 }
 
-/// Whether a name is that of a set or a map, or of a list that is written in the sources.
-fn is_known(code: &str, name: &str) -> bool {
+/// The list at the beginning of a chain that goes through it.
+fn searched(chain: &str) -> Option<&str> {
+    let places = LISTS.iter().filter_map(|list| chain.find(list));
+    places.min().map(|place| chain[..place].trim_end())
+}
+
+/// The name of a variable, a field or a function at the end of an expression.
+fn name(expression: &str) -> &str {
+    let called = expression.trim_end_matches('?');
+    let Some(arguments) = called.strip_suffix(')') else {
+        return last_word(called);
+    };
+    let mut depth = 1;
+    let begin = arguments.rfind(|c| {
+        depth += i32::from(c == ')') - i32::from(c == '(');
+        depth == 0
+    });
+    last_word(&arguments[..begin.unwrap_or_default()])
+}
+
+/// The first word of an expression, or of the first argument of the function that begins it.
+fn base(expression: &str) -> &str {
+    let expression = expression.trim_start_matches(['&', '*', ' ']);
+    let function = expression.trim_start_matches(is_word);
+    if let (false, Some(arguments)) = (function == expression, function.strip_prefix('(')) {
+        return base(arguments);
+    }
+    expression.split(|c| !is_word(c)).next().unwrap_or_default()
+}
+
+/// The innermost function around a place.
+fn function(code: &str, at: usize) -> &str {
+    let begins = code[..at].rmatch_indices("fn ").map(|(begin, _)| begin);
+    let mut functions = begins.filter_map(|begin| {
+        let body = begin + code[begin..].find('{')?;
+        let end = closing(code, body);
+        (at < end).then(|| &code[begin..end])
+    });
+    functions.next().unwrap_or(code)
+}
+
+/// Whether a list is a set or a map, or written in the sources. A variable is declared in the
+/// function around it, a field anywhere in the file.
+fn is_known(code: &str, at: usize, list: &str) -> bool {
+    let name = name(list);
+    let is_field = list.ends_with(&format!(".{name}"));
+    let scope = if is_field { code } else { function(code, at) };
     let is_set = |text: &str| SETS.iter().any(|set| text.contains(set));
-    let types = code.match_indices(name).filter_map(|(at, _)| {
-        let of = code[at + name.len()..].strip_prefix(": ")?;
-        (last_word(&code[..at + name.len()]) == name).then_some(of)
+    let types = scope.match_indices(name).filter_map(|(at, _)| {
+        let of = scope[at + name.len()..].strip_prefix(": ")?;
+        (last_word(&scope[..at + name.len()]) == name).then_some(of)
     });
     let mut types = types.map(|of| of.trim_start_matches(['&', ' ']).trim_start_matches("mut "));
     // Functions of the file that make sets.
@@ -189,12 +251,59 @@ fn is_known(code: &str, name: &str) -> bool {
     });
     let makers: Vec<&str> = makers.collect();
     types.any(|of| SETS.iter().any(|set| of.starts_with(set)))
-        || declarations(code, name).any(|(_, text)| {
-            let value = text
-                .split_once('=')
-                .map_or("", |(_, value)| value.trim_start());
-            is_set(text) || value.starts_with('[') || names(value).any(|one| makers.contains(&one))
-        })
+        || !is_field
+            && declarations(scope, name).any(|(_, text)| {
+                let value = text
+                    .split_once('=')
+                    .map_or("", |(_, value)| value.trim_start());
+                is_set(text)
+                    || value.starts_with('[')
+                    || names(value).any(|one| makers.contains(&one))
+            })
+}
+
+/// Whether a variable is the item of a loop, or declared in it as a part of the item.
+fn is_item(code: &str, inside: &[&Loop<'_>], name: &str) -> bool {
+    let is_named = |name: &str| inside.iter().any(|one| one.items.contains(&name));
+    let is_inside = |at: usize| inside.iter().any(|one| one.begin < at && at < one.end);
+    let is_part = |(at, text): (usize, &str)| {
+        let value = text.split_once('=').map_or("", |(_, value)| value);
+        is_inside(at) && base(value) != name && is_item(code, inside, base(value))
+    };
+    is_named(name) || declarations(code, name).any(is_part)
+}
+
+/// Whether the expression is written in the sources: a list of constants, or a text.
+fn is_written(list: &str) -> bool {
+    let name = name(list);
+    let is_constant = |c: char| c.is_uppercase() || c.is_numeric() || c == '_';
+    list.is_empty()
+        || list == "b"
+        || list.starts_with('[')
+        || list.starts_with('(') && list.contains("..")
+        || !name.is_empty() && name.chars().all(is_constant)
+        || base(list).starts_with(char::is_uppercase)
+}
+
+/// The list that a method with its name at `at` searches, if it does.
+fn list_of<'c>(code: &'c str, at: usize, inside: &[&Loop<'_>]) -> Option<&'c str> {
+    let method = last_word(&code[..at]);
+    let dot = at - method.len() - 1;
+    let whole = receiver(code, dot);
+    match method {
+        "contains" => Some(searched(whole).unwrap_or(whole)),
+        "next" => searched(whole).filter(|list| whole[list.len()..].contains(".filter")),
+        _ if !has_word(SEARCHES, method) => None,
+        _ => searched(whole).or_else(|| {
+            // An iterator that starts again for each item.
+            let mut begins = declarations(code, whole).filter(|(at, text)| {
+                let value = text.split_once('=').map_or("", |(_, value)| value.trim());
+                let is_inside = inside.iter().any(|one| one.begin < *at && *at < one.end);
+                is_inside && searched(value).is_some() && !is_item(code, inside, base(value))
+            });
+            begins.next().map(|_| whole)
+        }),
+    }
 }
 
 /// The lines on which a list is searched inside a loop.
@@ -204,50 +313,22 @@ fn searches(source: &Source) -> Vec<usize> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices('(') {
         let method = last_word(&code[..at]);
-        let Some(dot) = code[..at - method.len()].strip_suffix('.').map(str::len) else {
-            continue;
-        };
-        if method != "contains" && !has_word(SEARCHES, method) {
+        let is_method = code[..at - method.len()].ends_with('.');
+        if !is_method || !(["contains", "next"].contains(&method) || has_word(SEARCHES, method)) {
             continue;
         }
-        let inside = loops.iter().filter(|one| one.begin < dot && dot < one.end);
+        let inside = loops.iter().filter(|one| one.begin < at && at < one.end);
         let inside: Vec<&Loop<'_>> = inside.collect();
-        if inside.is_empty() {
+        let list = list_of(code, at, &inside).filter(|_| !inside.is_empty());
+        let Some(list) = list else {
             continue;
-        }
-        let whole = receiver(code, dot);
-        let argument = code[at + 1..closing(code, at)].trim();
-        let base = whole.trim_start_matches(['&', '*']);
-        let base = base.split(|c| !is_word(c)).next().unwrap_or_default();
-        let is_item = |name: &str| inside.iter().any(|one| one.items.contains(&name));
-        let list = match whole.strip_suffix(".iter()") {
-            Some(list) => list.trim_end(),
-            None if method == "contains" => whole,
-            // An iterator that begins again for each item.
-            None => {
-                let begins = declarations(code, whole).filter(|(at, text)| {
-                    let value = text.split_once('=').map_or("", |(_, value)| value.trim());
-                    let of = value.split(|c| !is_word(c)).next().unwrap_or_default();
-                    let is_inside = inside.iter().any(|one| one.begin < *at && *at < one.end);
-                    is_inside && value.contains(".iter()") && !is_item(of)
-                });
-                if begins.count() == 0 {
-                    continue;
-                }
-                whole
-            }
         };
-        // Characters of a text, and ranges. What stands in quotes is blank.
-        let is_text = argument.is_empty() || argument.starts_with("|c") || list.contains("..");
-        let name = last_word(list.trim_end_matches("()"));
-        let is_written = list.is_empty()
-            || list.starts_with(['[', 'b']) && list.len() < 2
-            || list.starts_with('[')
-            || name
-                .chars()
-                .all(|c| c.is_uppercase() || c.is_numeric() || c == '_')
-            || base.starts_with(char::is_uppercase);
-        if is_text || is_written || is_item(base) || is_known(code, name) {
+        // Characters of a text. What stands in quotes is blank.
+        let argument = code[at + 1..closing(code, at)].trim();
+        let is_text = method != "next"
+            && (argument.is_empty() || argument.starts_with("|c|") || argument.starts_with("|c:"));
+        let is_free = is_text || is_written(list) || is_item(code, &inside, base(list));
+        if is_free || is_known(code, at, list) {
             continue;
         }
         let line = code[..at].matches('\n').count();
@@ -297,6 +378,21 @@ fn searches_inside_of_loops_are_found() {
         "let of = items.map(|item| others.iter()\n.position(|other| other == item));",
         "let is_same = |item: &Value| others.iter().all(|other| other == item);",
         "while go { let mut known = list.iter(); known.find(is_same); }",
+        "for item in items { seen.contains(|container| container == item); }",
+        "for item in items { volumes.items().find(|volume| volume == item); }",
+        "for item in items { list.iter().rev().find(is_same); }",
+        "for item in items { list.iter().filter(is_same).next(); }",
+        "for item in items { list.iter().skip(1).any(is_same); }",
+        "for item in items { list.iter().copied().any(is_same); }",
+        "for item in items { list.list().iter().any(is_same); }",
+        "for item in items { spec.member(of).list().iter().any(is_same); }",
+        "for item in items { list.into_iter().flatten().any(is_same); }",
+        "for item in items { labels.entries().any(is_same); }",
+        "for item in items { list[..3].contains(item); }",
+        "for list in [a, b] { for item in list { list.iter().any(is_same); } }",
+        "for item in items { list(spec, of).iter().any(is_same); }",
+        "for item in items { let others = spec.items(); others.iter().any(is_same); }",
+        "fn f() { let seen = HashSet::new(); } fn g() { for item in items { seen.contains(&item); } }",
     ] {
         assert!(!lines(refused).is_empty(), "{refused}");
     }
@@ -308,6 +404,12 @@ fn searches_inside_of_loops_are_found() {
         "for item in items { item.parts.iter().any(is_same); [1, 2].contains(&item); }",
         "let modes = [1, 2]; items.filter(|item| modes.contains(item));",
         "for item in items {\n// linear: a Service has two families.\nfew.contains(&item); }",
+        "for item in items { let parts = item.member(of); parts.items().any(is_same); }",
+        "struct S { seen: HashSet<u8> } fn f() { for item in items { self.seen.contains(&item); } }",
+        "for list in [a, b] { spec.items().any(is_same); }",
+        "[a, b].iter().any(|list| spec.items().any(is_same));",
+        "for item in items { list(item, of).iter().any(is_same); }",
+        "for item in items { text.contains(|c: char| c == of); text.contains(|c| c == of); }",
         "impl Rule for Of { fn f() { few.contains(&item); } }",
     ] {
         assert!(lines(allowed).is_empty(), "{allowed}");

@@ -314,11 +314,9 @@ fn object_type(schema: &Value, is_object: bool, name: &Named<'_>, budget: &Budge
     let known = fields.len();
     let properties = schema.get("properties").and_then(Value::as_object);
     for (property, of) in properties.into_iter().flatten() {
-        if fields
-            .iter()
-            .take(known)
-            .any(|(name, _)| **name == **property)
-        {
+        let mut known = fields.iter().take(known);
+        // linear: there are at most three known fields.
+        if known.any(|(name, _)| **name == **property) {
             continue;
         }
         let property = Arc::from(property.as_str());

@@ -263,6 +263,7 @@ fn validate_pod_ranges(spec: &Field<'_>, stored: &HashSet<&str>, errors: &mut Er
         );
         errors.push(ranges.fault(FieldErrorKind::Internal, why));
     }
+    // linear: two families are looked for.
     let has = |wanted: bool| parsed.iter().flatten().any(|range| range.is_v4() == wanted);
     let is_dual = unreadable.is_none() && has(true) && has(false);
     if !is_dual || ranges.len() > 2 {

@@ -403,6 +403,7 @@ fn later_wins(mut earlier: Map<String, Value>, later: Map<String, Value>) -> Map
     if earlier.is_empty() {
         return later;
     }
+    crate::cost::compared(later.len());
     earlier.extend(later);
     earlier
 }

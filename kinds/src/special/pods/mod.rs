@@ -18,6 +18,7 @@ pub use app_armor::profiles_of_annotations;
 pub use binding::bind;
 pub use conditions::{PodCondition, set_condition};
 pub use containers::{prepare_ephemeral_containers, prepare_resize};
+pub use label_keys::adds_too_much;
 pub use status::prepare_status;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).
@@ -75,7 +76,10 @@ pub fn grace(object: &Object, asked: Option<i64>) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use api::error_list::ErrorList;
+
     use super::*;
+    use crate::validation::pods::validate_pod;
 
     fn prepared(value: Value) -> Object {
         let Value::Object(members) = value else {
@@ -166,15 +170,39 @@ mod tests {
     }
 
     #[test]
-    fn what_labels_add_to_selectors_is_limited() {
+    fn pods_whose_label_keys_take_too_much_are_refused() {
+        const REFUSED: &str = "spec: Forbidden: labels of matchLabelKeys and mismatchLabelKeys \
+                               may add at most 3 MiB to selectors";
         let term = json!({"labelSelector": {}, "matchLabelKeys": ["a"]});
-        let pod = prepared(json!({
-            "metadata": {"labels": {"a": "1".repeat(1_000_000)}},
-            "spec": {"topologySpreadConstraints": vec![term; 1_000]},
-        }));
-        let spread = pod.items(&["spec", "topologySpreadConstraints"]).iter();
-        let with_value = spread.filter(|term| term["labelSelector"] != json!({}));
-        assert_eq!(with_value.count(), 3);
+        let small = json!({"labelSelector": {}, "matchLabelKeys": ["b"]});
+        let preferred = json!({"weight": 1, "podAffinityTerm": term});
+        let filled = |count: usize| {
+            let lists = [
+                json!({"topologySpreadConstraints": vec![term.clone(); count]}),
+                json!({"affinity": {"podAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": vec![term.clone(); count],
+                }}}),
+                json!({"affinity": {"podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution":
+                        vec![preferred.clone(); count],
+                }}}),
+            ];
+            lists.map(|mut spec| {
+                // A small one behind those that are too large is not left out silently.
+                if let Some(list) = spec["topologySpreadConstraints"].as_array_mut() {
+                    list.push(small.clone());
+                }
+                let labels = json!({"a": "1".repeat(1_000_000), "b": "2"});
+                let body = json!({"metadata": {"labels": labels}, "spec": spec});
+                let pod = prepared(body.clone());
+                let mut errors = ErrorList::new();
+                validate_pod(&pod, &mut errors);
+                let told = errors.iter().any(|error| error.to_string() == REFUSED);
+                (told, pod.at(&["spec"]) == body.get("spec"))
+            })
+        };
+        assert_eq!(filled(3), [(false, false); 3]);
+        assert_eq!(filled(1_000), [(true, true); 3]);
     }
 
     #[test]

@@ -228,6 +228,7 @@ pub fn address_demands(object: &Object, stored: Option<&Object>) -> Vec<AddressD
         let family = address
             .map(Family::of)
             .or_else(|| Family::named(family.text()))?;
+        // linear: a stored Service has at most two addresses.
         let is_new = address.is_none_or(|address| !before.contains(&address));
         is_new.then_some(AddressDemand { family, address })
     });

@@ -57,6 +57,7 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 pub fn validate_pod(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_metadata_and_spec(object, errors);
+    scheduling::validate_added_labels(object, errors);
     let ephemeral = spec.member("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("cannot be set on create"));

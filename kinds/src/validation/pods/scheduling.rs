@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
 use api::names;
+use api::object::Object;
 use serde_json::Value;
 
 use super::fields::validate_dns_label;
+use crate::special::pods::adds_too_much;
 use crate::validation::formats::one_of;
 use crate::validation::selectors::{validate_label_name, validate_label_selector};
 use api::error_list::ErrorList;
@@ -179,6 +181,15 @@ fn validate_label_keys(term: &Field<'_>, errors: &mut ErrorList) {
         if key.value().is_some_and(|key| mismatched.contains(key)) {
             errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
         }
+    }
+}
+
+/// The labels of a new pod that its selectors name by their keys may add only so much to them.
+pub fn validate_added_labels(object: &Object, errors: &mut ErrorList) {
+    if adds_too_much(object) {
+        errors.push(Field::of(object, "spec").forbidden(
+            "labels of matchLabelKeys and mismatchLabelKeys may add at most 3 MiB to selectors",
+        ));
     }
 }
 

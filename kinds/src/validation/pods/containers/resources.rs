@@ -163,6 +163,7 @@ fn validate_requirements(
     }
     let has = |is_wanted: fn(&str) -> bool| {
         let mut all = limits.entries().chain(requests.entries());
+        // linear: two sorts of names are looked for.
         all.any(|(name, _)| is_wanted(name))
     };
     if has(|name| name.starts_with(HUGE_PAGES)) && !has(is_common) {
