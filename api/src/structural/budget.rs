@@ -28,7 +28,7 @@ const STEPS_FOR_EXPRESSION_BYTE: usize = 2;
 pub struct Budget {
     limit: usize,
     left: Cell<usize>,
-    is_told: Cell<bool>,
+    is_reported: Cell<bool>,
 }
 
 impl Budget {
@@ -46,7 +46,7 @@ impl Budget {
         Budget {
             limit,
             left: Cell::new(limit),
-            is_told: Cell::new(false),
+            is_reported: Cell::new(false),
         }
     }
 
@@ -76,9 +76,9 @@ impl Budget {
         self.taken() * 100 / self.limit
     }
 
-    /// Why an object whose budget is spent is refused. There is an answer once.
+    /// Why an object whose budget is spent is refused. Returns the text once.
     pub fn refusal(&self) -> Option<String> {
-        (self.is_spent() && !self.is_told.replace(true)).then(|| {
+        (self.is_spent() && !self.is_reported.replace(true)).then(|| {
             format!(
                 "takes too long to validate: an object of this size may take {} steps; use fewer \
                  or simpler expressions, patterns, alternatives and defaults",
@@ -113,7 +113,7 @@ mod tests {
     use crate::abandoned::{Abandonment, within};
 
     #[test]
-    fn what_is_spent_is_told_once() {
+    fn a_spent_budget_is_reported_once() {
         let budget = Budget::of_expressions(10);
         assert!(budget.take(500));
         assert_eq!((budget.taken(), budget.refusal()), (500, None));

@@ -1,4 +1,4 @@
-//! The formats of texts that schemas name (CRD-39). Others are asked of nothing.
+//! The formats of texts that schemas name (CRD-39). Texts of other formats are not checked.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

@@ -7,6 +7,7 @@
 //! take no memory besides their document.
 
 mod budget;
+mod classes;
 mod formats;
 mod numbers;
 pub mod pattern;
@@ -76,7 +77,7 @@ pub struct ValueRules<'s> {
     pub max_length: Option<i64>,
     /// The fewest characters of a text.
     pub min_length: Option<i64>,
-    /// What a text matches; empty for nothing. One that is no pattern is asked of nothing.
+    /// What a text matches; empty for nothing. An invalid pattern is not checked.
     pub pattern: &'s str,
     /// The most items of a list.
     pub max_items: Option<i64>,

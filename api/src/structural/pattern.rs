@@ -1,11 +1,11 @@
 //! Patterns as Go reads them (RE2), in front of a library whose syntax differs in details. A
-//! pattern is read once: its faults are told in Go's words, and it is written anew for the library.
+//! pattern is read once: errors are in Go's words, and the library gets it in its own syntax.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use parking_lot::Mutex;
 use regex::Regex;
+
+use super::classes;
 
 /// The most repetitions of anything, those of what it is in included.
 const MAX_REPEAT: usize = 1000;
@@ -38,11 +38,8 @@ const CLASSES: [&str; 14] = [
 /// The ranges of letters in a class with a short name.
 const SHORT_CLASS_PARTS: usize = 6;
 
-/// The longest name of a class of Unicode.
-const MAX_UNICODE_NAME: usize = 40;
-
-/// The names of classes of Unicode that the library knows and that were asked for.
-static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+/// The bytes of a pattern that are read in one step of a budget.
+const BYTES_READ_IN_STEP: usize = 4;
 
 /// A pattern that texts are matched with.
 #[derive(Clone, Debug)]
@@ -78,6 +75,11 @@ impl Pattern {
         })
     }
 
+    /// How long it takes to read a pattern, as steps of a budget.
+    pub fn read_steps(text: &str) -> usize {
+        text.len().div_ceil(BYTES_READ_IN_STEP)
+    }
+
     /// How long it takes to match a byte, at most, as a number of comparisons.
     pub fn cost(&self) -> usize {
         self.parts.saturating_mul(self.repeats).min(MAX_PARTS)
@@ -97,17 +99,6 @@ impl Pattern {
         let builder = builder.size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE);
         builder.build().ok()
     }
-}
-
-/// Whether the library knows a class of Unicode. The names that it knows are a few hundred.
-fn is_class(class: &str) -> bool {
-    let mut known = KNOWN.lock();
-    let known = known.get_or_insert_default();
-    let is_known = known.contains(class) || Regex::new(class).is_ok();
-    if is_known && !known.contains(class) {
-        known.insert(class.to_owned());
-    }
-    is_known
 }
 
 /// A group that is read, or the whole pattern.
@@ -382,19 +373,12 @@ impl<'p> Reader<'p> {
         let name = plain.unwrap_or(name);
         let letter = if is_negated { 'P' } else { 'p' };
         let class = match name {
-            "Any" if is_negated => "[^\\x{0}-\\x{10FFFF}]".to_owned(),
-            "Any" => "[\\x{0}-\\x{10FFFF}]".to_owned(),
+            // No text of ours has surrogates.
+            "Any" | "Cs" if is_negated == (name == "Any") => "[^\\x{0}-\\x{10FFFF}]".to_owned(),
+            "Any" | "Cs" => "[\\x{0}-\\x{10FFFF}]".to_owned(),
             name => format!("\\{letter}{{{name}}}"),
         };
-        let is_name = name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
-        // Categories have one or two letters; the others are scripts.
-        let is_short = name.len() <= 2 || name.starts_with(|c: char| c.is_ascii_uppercase());
-        if name.is_empty()
-            || name.len() > MAX_UNICODE_NAME
-            || !is_name
-            || !is_short
-            || !is_class(&class)
-        {
+        if name != "Any" && !classes::is_class(name) {
             let what = self.since(before);
             return Err(format!("invalid character class range: `{what}`"));
         }
@@ -598,6 +582,9 @@ mod tests {
             ("(a{1000}){1000}", "invalid repeat count: `{1000}`"),
             ("[b-a]", "invalid character class range: `b-a`"),
             ("\\x{zz}", "invalid escape sequence: `\\x{z`"),
+            ("\\pX", "invalid character class range: `\\pX`"),
+            ("\\p{greek}", "invalid character class range: `\\p{greek}`"),
+            ("[\\P{^L_u}]", "invalid character class range: `\\P{^L_u}`"),
             ("|*", "missing argument to repetition operator: `*`"),
         ] {
             assert_eq!(Pattern::new(pattern).unwrap_err(), why, "{pattern}");
@@ -631,6 +618,26 @@ mod tests {
         );
     }
 
+    /// The library knows classes by endless spellings, such as `G_r__eek`. Go knows one of each.
+    #[test]
+    fn classes_have_one_spelling() {
+        for spelling in 0..10_000 {
+            let letters = "Greek".chars().enumerate();
+            let loose = letters.map(|(at, letter)| match spelling >> (2 * at) & 3 {
+                0 => letter.to_string(),
+                1 => letter.to_ascii_uppercase().to_string(),
+                2 => format!("_{letter}"),
+                _ => format!("{letter}__"),
+            });
+            let text = format!("\\p{{{}}}", loose.collect::<String>());
+            let wrong = format!("invalid character class range: `{text}`");
+            match text.as_str() {
+                "\\p{Greek}" => assert!(Pattern::new(&text).is_ok()),
+                _ => assert_eq!(Pattern::new(&text).unwrap_err(), wrong),
+            }
+        }
+    }
+
     /// Brackets and braces that nothing closes are looked at once.
     #[test]
     fn patterns_are_read_in_linear_time() {
@@ -653,6 +660,13 @@ mod tests {
             ("(?i)ABC", "abc", true),
             ("^(a|b)*?c$", "abbac", true),
             ("^[\\w-]+$", "a-b", true),
+            ("\\p{Greek}", "α", true),
+            ("\\P{^Lu}", "a", false),
+            ("\\p{Cs}", "a", false),
+            ("\\P{Cs}", "a", true),
+            ("\\PZ", "a", true),
+            ("\\p{Any}", "a", true),
+            ("\\P{Any}", "a", false),
             ("\\bfoo\\b", "a foo", true),
             ("^[^\\s]+$", "a b", false),
             ("#x ", "#x ", true),

@@ -68,6 +68,7 @@ impl<'s> Patterns<'s> {
 }
 
 fn compiled(pattern: &str, budget: &Budget) -> Option<Kept> {
+    budget.take(Pattern::read_steps(pattern)).then_some(())?;
     let Ok(pattern) = Pattern::new(pattern) else {
         return Some(Kept::Invalid);
     };

@@ -13,7 +13,8 @@ impl Checker<'_> {
             return;
         };
         let is_valid = match name {
-            "matches" => Pattern::new(text).is_ok(),
+            // If the budget is spent, the expression is refused for that.
+            "matches" => !self.budget.take(Pattern::read_steps(text)) || Pattern::new(text).is_ok(),
             "duration" => is_duration(text),
             "timestamp" => text.parse::<jiff::Timestamp>().is_ok(),
             _ => true,

@@ -31,7 +31,7 @@ struct Context<'c> {
     uncorrelatable: Option<&'c Field<'c>>,
 }
 
-/// The faults of words, and those of expressions, which are told behind all others.
+/// The errors of words, and those of expressions, which are reported after all others.
 struct Found<'b> {
     schema: ErrorList,
     expressions: ErrorList,

@@ -100,7 +100,8 @@ pub fn validate_schema(
     }
 }
 
-/// The faults of the parts of a schema.
+/// Adds the errors of a schema but for those of its root: the structural form, what is filled in, and
+/// the dialect, each under the options that ask for it.
 pub fn validate_parts(
     schema: &Field<'_>,
     options: Options,
@@ -114,7 +115,7 @@ pub fn validate_parts(
     let mut is_known = false;
     if unsupported(value).is_none() {
         if options.require_structural {
-            structural::validate_structural(schema, errors);
+            structural::validate_structural(schema, budget, errors);
         }
         if errors.reported() == before
             && (options.require_structural || options.require_pruned_defaults)

@@ -3,6 +3,7 @@
 //! values.
 
 use api::field::Field;
+use api::structural::Budget;
 use api::structural::pattern::Pattern;
 use serde_json::Value;
 
@@ -23,29 +24,29 @@ enum Level {
 }
 
 /// Adds the errors of a schema, in the order of their texts.
-pub fn validate_structural(schema: &Field<'_>, errors: &mut ErrorList) {
+pub fn validate_structural(schema: &Field<'_>, budget: &Budget, errors: &mut ErrorList) {
     let mut found = ErrorList::to_be_sorted(MAX_FAULTS);
-    validate_node(schema, Level::Root, &mut found);
+    validate_node(schema, Level::Root, budget, &mut found);
     if let Some(value) = schema.value() {
         complete_rules(value, Some(value), schema, schema, &mut found);
     }
     errors.append(found.sorted_by_text());
 }
 
-fn validate_node(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
+fn validate_node(schema: &Field<'_>, level: Level, budget: &Budget, errors: &mut ErrorList) {
     if errors.reported() >= MAX_FAULTS {
         return;
     }
     let kind = schema.member("type");
     let items = schema.member("items");
     match items.value() {
-        Some(Value::Object(_)) => validate_node(&items, Level::Item, errors),
+        Some(Value::Object(_)) => validate_node(&items, Level::Item, budget, errors),
         _ if kind.text() == "array" => errors.push(items.required("must be specified")),
         _ => {}
     }
     let properties = schema.member("properties");
     for (_, property) in properties.entries() {
-        validate_node(&property, Level::Member, errors);
+        validate_node(&property, Level::Member, budget, errors);
     }
     // An empty schema may be written as none.
     let additional = schema.member("additionalProperties");
@@ -53,13 +54,14 @@ fn validate_node(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
         errors.push(additional.forbidden("must not be used at the root"));
     }
     if additional.value().is_some_and(Value::is_object) {
-        validate_node(&additional, Level::Member, errors);
+        validate_node(&additional, Level::Member, budget, errors);
     }
     validate_extensions(schema, errors);
     validate_rules(
         schema,
         is_int_or_string(schema),
         in_first_all_of(schema),
+        budget,
         errors,
     );
     validate_type(schema, level, errors);
@@ -196,25 +198,28 @@ fn validate_rules(
     schema: &Field<'_>,
     skips_any_of: bool,
     skips_in_all_of: bool,
+    budget: &Budget,
     errors: &mut ErrorList,
 ) {
     if !skips_any_of {
         let any_of = schema.member("anyOf");
         for nested in any_of.items() {
-            validate_nested(&nested, false, errors);
+            validate_nested(&nested, false, budget, errors);
         }
     }
     let all_of = schema.member("allOf");
     for (index, nested) in all_of.items().enumerate() {
-        validate_nested(&nested, skips_in_all_of && index == 0, errors);
+        validate_nested(&nested, skips_in_all_of && index == 0, budget, errors);
     }
     let one_of = schema.member("oneOf");
     for nested in one_of.items() {
-        validate_nested(&nested, false, errors);
+        validate_nested(&nested, false, budget, errors);
     }
-    validate_nested(&schema.member("not"), false, errors);
+    validate_nested(&schema.member("not"), false, budget, errors);
     let pattern = schema.member("pattern");
-    if let Err(why) = Pattern::new(pattern.text()) {
+    if !budget.take(Pattern::read_steps(pattern.text())) {
+        errors.extend(budget.refusal().map(|why| pattern.forbidden(why)));
+    } else if let Err(why) = Pattern::new(pattern.text()) {
         errors.push(pattern.invalid(format!(
             "must be a valid regular expression, but isn't: error parsing regexp: {why}"
         )));
@@ -222,18 +227,23 @@ fn validate_rules(
 }
 
 /// What is asked inside of combinations. Nothing else may be said there (CRD-43).
-fn validate_nested(schema: &Field<'_>, skips_any_of: bool, errors: &mut ErrorList) {
+fn validate_nested(
+    schema: &Field<'_>,
+    skips_any_of: bool,
+    budget: &Budget,
+    errors: &mut ErrorList,
+) {
     let Some(Value::Object(_)) = schema.value() else {
         return;
     };
     if errors.reported() >= MAX_FAULTS {
         return;
     }
-    validate_rules(schema, skips_any_of, false, errors);
-    validate_nested(&schema.member("items"), false, errors);
+    validate_rules(schema, skips_any_of, false, budget, errors);
+    validate_nested(&schema.member("items"), false, budget, errors);
     let properties = schema.member("properties");
     for (_, property) in properties.entries() {
-        validate_nested(&property, false, errors);
+        validate_nested(&property, false, budget, errors);
     }
     for name in ["type", "title", "description"] {
         let member = schema.member(name);
