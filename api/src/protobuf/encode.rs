@@ -2,22 +2,22 @@
 //! sorted by their keys, and what is no pointer without a value too.
 //!
 //! One pass over the JSON writes the content of each field behind what is written already, and
-//! notes where it is. At the end of a struct the contents are put in order. The same pass can count
-//! a message without writing it ([`Out`]).
+//! notes where it is. At the end of a struct the contents are put in order.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::out::Out;
 use super::raw::write_raw;
 use crate::decode::{go_duration, go_time::GoTime};
 use crate::go_json::compacted;
 use crate::schema::{
     DELIMITED, Message, MessagePart, Scalar, Schema, SchemaOr, Shape, StructId, Type,
-    is_list_message, wire_type,
+    is_list_message, push_number, wire_type,
 };
 
 /// The content of a field in the buffer.
@@ -29,15 +29,15 @@ struct Content {
 }
 
 /// What is written so far.
-pub(super) struct Encoder<'s, O> {
+pub(super) struct Encoder<'s> {
     schema: &'s Schema,
-    out: &'s mut O,
+    out: &'s mut Vec<u8>,
     contents: Vec<Content>,
 }
 
-impl<'s, O: Out> Encoder<'s, O> {
+impl<'s> Encoder<'s> {
     /// Writes behind what is in `out`.
-    pub(super) fn new(schema: &'s Schema, out: &'s mut O) -> Encoder<'s, O> {
+    pub(super) fn new(schema: &'s Schema, out: &'s mut Vec<u8>) -> Encoder<'s> {
         Encoder {
             schema,
             out,
@@ -100,7 +100,9 @@ impl<'s, O: Out> Encoder<'s, O> {
         let mut rest = contents;
         append(self.out, message, &message.parts, &mut rest);
         self.contents.truncate(first);
-        self.out.move_end(end, begun);
+        let length = self.out.len() - end;
+        self.out.copy_within(end.., begun);
+        self.out.truncate(begun + length);
     }
 
     /// Notes the content from `start` on as that of a field.
@@ -112,18 +114,18 @@ impl<'s, O: Out> Encoder<'s, O> {
     /// Writes what a value consists of without having been given any.
     fn zero(&mut self, of: &Type) {
         let zero = self.schema.zero(of, 0).unwrap_or_default();
-        self.out.extend(&zero);
+        self.out.extend_from_slice(&zero);
     }
 
     fn delimited(&mut self, number: u8, bytes: &[u8]) {
         self.out.push(number << 3 | DELIMITED as u8);
-        self.out.number(bytes.len() as u64);
-        self.out.extend(bytes);
+        push_number(self.out, bytes.len() as u64);
+        self.out.extend_from_slice(bytes);
     }
 }
 
 /// Appends parts of a message: the contents that were written, and zeros.
-fn append(out: &mut impl Out, message: &Message, parts: &[MessagePart], contents: &mut &[Content]) {
+fn append(out: &mut Vec<u8>, message: &Message, parts: &[MessagePart], contents: &mut &[Content]) {
     for part in parts {
         match part {
             MessagePart::Field { place, .. } => {
@@ -136,24 +138,44 @@ fn append(out: &mut impl Out, message: &Message, parts: &[MessagePart], contents
                 {
                     *contents = rest;
                     is_given = true;
-                    out.extend(&field.tag);
+                    out.extend_from_slice(&field.tag);
                     if field.is_delimited {
-                        out.number((content.end - content.start) as u64);
+                        push_number(out, (content.end - content.start) as u64);
                     }
-                    out.repeat(content.start..content.end);
+                    out.extend_from_within(content.start..content.end);
                 }
                 if !is_given {
-                    out.extend(&field.zero);
+                    out.extend_from_slice(&field.zero);
                 }
             }
             MessagePart::Embedded { number, parts } => {
                 let start = out.len();
                 append(out, message, parts, contents);
-                out.prefix(start, u64::from(*number) << 3 | DELIMITED);
+                prefix(out, start, u64::from(*number) << 3 | DELIMITED);
             }
         }
     }
 }
+
+/// Puts a number and the length in front of what was written from `start` on.
+fn prefix(out: &mut Vec<u8>, start: usize, tag: u64) {
+    let end = out.len();
+    push_number(out, tag);
+    push_number(out, (end - start) as u64);
+    let mut header = [0; 2 * NUMBER_BYTES_MAX];
+    let length = out.len() - end;
+    let (Some(header), Some(written)) = (header.get_mut(..length), out.get(end..)) else {
+        return;
+    };
+    header.copy_from_slice(written);
+    out.copy_within(start..end, start + length);
+    if let Some(place) = out.get_mut(start..start + length) {
+        place.copy_from_slice(header);
+    }
+}
+
+/// The most bytes of a number.
+const NUMBER_BYTES_MAX: usize = 10;
 
 /// The name of a member, borrowed if it has no escapes.
 pub(super) struct Name;
@@ -183,13 +205,13 @@ impl<'de> Visitor<'de> for Name {
 }
 
 /// The value of a field. It is several contents if it is a list or a map.
-struct FieldSeed<'e, 's, O> {
-    encoder: &'e mut Encoder<'s, O>,
+struct FieldSeed<'e, 's> {
+    encoder: &'e mut Encoder<'s>,
     of: &'e Type,
     rank: u32,
 }
 
-impl<'de, O: Out> DeserializeSeed<'de> for FieldSeed<'_, '_, O> {
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
@@ -208,7 +230,7 @@ impl<'de, O: Out> DeserializeSeed<'de> for FieldSeed<'_, '_, O> {
     }
 }
 
-impl<'de, O: Out> Visitor<'de> for FieldSeed<'_, '_, O> {
+impl<'de> Visitor<'de> for FieldSeed<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -257,31 +279,27 @@ impl<'de, O: Out> Visitor<'de> for FieldSeed<'_, '_, O> {
             let is_nil = matches!(item.shape, Shape::Scalar(Scalar::Bytes) | Shape::List(_));
             if is_given || !is_nil {
                 match wire_type(item) {
-                    DELIMITED => encoder.out.prefix(value, 2 << 3 | DELIMITED),
-                    other => encoder.out.insert(value, &[2 << 3 | other as u8]),
+                    DELIMITED => prefix(encoder.out, value, 2 << 3 | DELIMITED),
+                    other => encoder.out.insert(value, 2 << 3 | other as u8),
                 }
             }
             encoder.note(rank, start);
             is_sorted &= last.is_none_or(|last| last < key);
             last = Some(key);
         }
-        match is_sorted || encoder.sort_entries(first) {
-            true => Ok(()),
-            false => Err(A::Error::custom(
-                "a map that is not sorted can't be counted",
-            )),
+        if !is_sorted {
+            encoder.sort_entries(first);
         }
+        Ok(())
     }
 }
 
-impl<O: Out> Encoder<'_, O> {
+impl Encoder<'_> {
     /// Sorts the entries of a map that were noted from `first` on by their keys, and keeps the last
-    /// of those with equal keys. Says false if the entries were only counted.
-    fn sort_entries(&mut self, first: usize) -> bool {
+    /// of those with equal keys.
+    fn sort_entries(&mut self, first: usize) {
         let start = self.contents.get(first).map_or(0, |content| content.start);
-        let Some(written) = self.out.split_off(start) else {
-            return false;
-        };
+        let written = self.out.split_off(start);
         let mut entries: Vec<(&[u8], u32, &[u8])> = Vec::new();
         for content in self.contents.drain(first..) {
             let entry = written.get(content.start - start..content.end - start);
@@ -299,20 +317,19 @@ impl<O: Out> Encoder<'_, O> {
                 continue;
             }
             let start = self.out.len();
-            self.out.extend(entry);
+            self.out.extend_from_slice(entry);
             self.note(*rank, start);
         }
-        true
     }
 }
 
 /// A single value. Its content is written, unless it is null: then the seed says false.
-struct ValueSeed<'e, 's, O> {
-    encoder: &'e mut Encoder<'s, O>,
+struct ValueSeed<'e, 's> {
+    encoder: &'e mut Encoder<'s>,
     of: &'e Type,
 }
 
-impl<'de, O: Out> DeserializeSeed<'de> for ValueSeed<'_, '_, O> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<bool, D::Error> {
@@ -326,12 +343,12 @@ impl<'de, O: Out> DeserializeSeed<'de> for ValueSeed<'_, '_, O> {
         }
         // A document is the only field of a message.
         let start = self.encoder.out.len();
-        let is_given = self.encoder.out.written(|out| match self.of.is_raw() {
-            true => raw_text(value, out),
-            false => write_raw(value, out),
-        })?;
+        let is_given = match self.of.is_raw() {
+            true => raw_text(value, self.encoder.out)?,
+            false => write_raw(value, self.encoder.out)?,
+        };
         if is_given {
-            self.encoder.out.prefix(start, 1 << 3 | DELIMITED);
+            prefix(self.encoder.out, start, 1 << 3 | DELIMITED);
         }
         Ok(is_given)
     }
@@ -351,7 +368,7 @@ fn of_another_type<E: Error>(of: &Type) -> E {
     E::custom(format_args!("a value is no {}", of.go_name))
 }
 
-impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
+impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -367,7 +384,7 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
         match &self.of.shape {
             Shape::Scalar(Scalar::Bool) => out.push(value.into()),
             // Either is allowed, or nothing, or what a schema allows.
-            Shape::Any => out.extend(&[0x08, value.into()]),
+            Shape::Any => out.extend_from_slice(&[0x08, value.into()]),
             _ => return Err(of_another_type(self.of)),
         }
         Ok(true)
@@ -384,12 +401,14 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
     fn visit_i64<E: Error>(self, value: i64) -> Result<bool, E> {
         let out = &mut *self.encoder.out;
         match &self.of.shape {
-            Shape::Scalar(Scalar::Int32 | Scalar::Int64) => out.number(value as u64),
-            Shape::Scalar(Scalar::Float64) => out.extend(&(value as f64).to_le_bytes()),
+            Shape::Scalar(Scalar::Int32 | Scalar::Int64) => push_number(out, value as u64),
+            Shape::Scalar(Scalar::Float64) => {
+                out.extend_from_slice(&(value as f64).to_le_bytes());
+            }
             Shape::Scalar(Scalar::IntOrString) => {
-                out.extend(&[0x08, 0, 0x10]);
-                out.number(value as u64);
-                out.extend(&[0x1a, 0]);
+                out.extend_from_slice(&[0x08, 0, 0x10]);
+                push_number(out, value as u64);
+                out.extend_from_slice(&[0x1a, 0]);
             }
             _ => return Err(of_another_type(self.of)),
         }
@@ -399,7 +418,7 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
     fn visit_f64<E: Error>(self, value: f64) -> Result<bool, E> {
         match &self.of.shape {
             Shape::Scalar(Scalar::Float64) => {
-                self.encoder.out.extend(&value.to_le_bytes());
+                self.encoder.out.extend_from_slice(&value.to_le_bytes());
                 Ok(true)
             }
             _ => Err(of_another_type(self.of)),
@@ -413,8 +432,8 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
         };
         let out = &mut *self.encoder.out;
         match scalar {
-            Scalar::String => out.extend(text.as_bytes()),
-            Scalar::Bytes => out.base64(text).ok_or_else(wrong)?,
+            Scalar::String => out.extend_from_slice(text.as_bytes()),
+            Scalar::Bytes => STANDARD.decode_vec(text, out).map_err(|_| wrong())?,
             Scalar::Time | Scalar::MicroTime => {
                 let time = GoTime::of_printed(text).ok_or_else(wrong)?;
                 let fraction = match scalar {
@@ -426,11 +445,11 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
             Scalar::Duration => {
                 let nanoseconds = go_duration::parse(text).ok_or_else(wrong)?;
                 out.push(0x08);
-                out.number(nanoseconds as u64);
+                push_number(out, nanoseconds as u64);
             }
             Scalar::Quantity => self.encoder.delimited(1, text.as_bytes()),
             Scalar::IntOrString => {
-                out.extend(&[0x08, 1, 0x10, 0]);
+                out.extend_from_slice(&[0x08, 1, 0x10, 0]);
                 self.encoder.delimited(3, text.as_bytes());
             }
             Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Float64 => return Err(wrong()),
@@ -453,7 +472,7 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
             if !is_given {
                 encoder.zero(item);
             }
-            encoder.out.prefix(start, number << 3 | DELIMITED);
+            prefix(encoder.out, start, number << 3 | DELIMITED);
             start = encoder.out.len();
         }
         Ok(true)
@@ -466,7 +485,7 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
             (Shape::Any, or) => {
                 let number = match or {
                     Some(SchemaOr::Bool) => {
-                        encoder.out.extend(&[0x08, 1]);
+                        encoder.out.extend_from_slice(&[0x08, 1]);
                         2
                     }
                     _ => 1,
@@ -476,7 +495,7 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
                 };
                 let start = encoder.out.len();
                 encoder.message(id, map)?;
-                encoder.out.prefix(start, number << 3 | DELIMITED);
+                prefix(encoder.out, start, number << 3 | DELIMITED);
             }
             _ => return Err(of_another_type(of)),
         }
@@ -484,7 +503,7 @@ impl<'de, O: Out> Visitor<'de> for ValueSeed<'_, '_, O> {
     }
 }
 
-impl<O: Out> Encoder<'_, O> {
+impl Encoder<'_> {
     /// The type of schemas of custom resources.
     fn schema_type(&self) -> Type {
         super::schema_type(self.schema)
@@ -492,9 +511,9 @@ impl<O: Out> Encoder<'_, O> {
 }
 
 /// A time after 1970, or before.
-fn write_time(out: &mut impl Out, seconds: i64, nanoseconds: u32) {
+fn write_time(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
     out.push(0x08);
-    out.number(seconds as u64);
+    push_number(out, seconds as u64);
     out.push(0x10);
-    out.number(nanoseconds.into());
+    push_number(out, nanoseconds.into());
 }

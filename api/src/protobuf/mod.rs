@@ -8,7 +8,7 @@
 mod decode;
 mod encode;
 mod fields;
-mod out;
+mod measure;
 mod raw;
 mod wire;
 
@@ -19,7 +19,7 @@ use serde_json::Value;
 use decode::Decoder;
 pub use decode::Texts;
 use encode::Encoder;
-use out::Count;
+use measure::Measure;
 use wire::{Piece, Reader};
 
 use crate::schema::{DELIMITED, Scalar, Schema, Shape, StructId, Type, push_number};
@@ -213,19 +213,11 @@ pub fn write_message<'de, D: serde::Deserializer<'de>>(
     Encoder::new(schema, out).object(id, document)
 }
 
-/// The length of what [`write_message`] appends, without writing it.
-///
-/// # Errors
-/// The JSON is none, not of the type, or has a map that is not sorted, whose length depends on what
-/// is in it.
-pub fn message_length<'de, D: serde::Deserializer<'de>>(
-    schema: &Schema,
-    id: StructId,
-    document: D,
-) -> Result<usize, D::Error> {
-    let mut count = Count::default();
-    Encoder::new(schema, &mut count).object(id, document)?;
-    Ok(count.0)
+/// The length of what [`write_message`] appends for compact JSON, found without writing it. `None`
+/// of JSON that is not of the type or has something unusual, as maps that are not sorted: its
+/// message has to be written.
+pub fn message_length(schema: &Schema, id: StructId, json: &[u8]) -> Option<usize> {
+    Measure::new(schema, json)?.document(id)
 }
 
 /// Writes a JSON document as a body, by the kind that it names. False, and nothing is written, if
@@ -340,5 +332,63 @@ mod tests {
             b"\x0a\x06\x0a\x01a\x12\x011\x0a\x06\x0a\x01b\x12\x012"
         );
         assert_eq!(written(r#"{"labels":{"b":"2","a":"0","a":"1"}}"#), sorted);
+    }
+
+    /// A length is that of the message, or there is none.
+    #[test]
+    fn a_length_is_exact_or_not_there() {
+        let text = "package a.v1\n\ntype Thing kind\n  1 labels map[string]string\n\
+            \x20 2 whole int64 always\n  3 data map[string]bytes\n  4 time time always\n\
+            \x20 5 inner Inner\n  6 items []Inner\n  7 any fieldset\n\n\
+            type Inner\n  1 first string always\n  2 second *bool\n  3 inner *Inner\n";
+        let schema = Schema::read(&[text]).unwrap();
+        let id = schema.find("a.v1.Thing").unwrap();
+        let lengths = |json: &str| {
+            let mut out = Vec::new();
+            let mut document = serde_json::Deserializer::from_str(json);
+            let written = write_message(&schema, id, &mut document, &mut out);
+            let written = written.and_then(|()| document.end()).ok();
+            let measured = message_length(&schema, id, json.as_bytes());
+            (measured, written.map(|()| out.len()))
+        };
+        let long = "long \u{e9} ".repeat(50);
+        for json in [
+            "{}".to_owned(),
+            r#"{"labels":{"a":"","b":"\"\\\n\u00e9\u003c"},"other":{"a":[true]}}"#.to_owned(),
+            r#"{"inner":{"first":"a","inner":{"inner":{},"second":true}}}"#.to_owned(),
+            r#"{"items":[{},{"second":false},{"inner":null}],"labels":null}"#.to_owned(),
+            r#"{"time":"2026-01-02T03:04:05Z","whole":-1}"#.to_owned(),
+            r#"{"time":null,"whole":123456789012}"#.to_owned(),
+            r#"{"data":{"a":"","b":"YQ==","c":"YWJjZGVm"}}"#.to_owned(),
+            r#"{"any":{"f:a":{".":{},"k:{\"a\":\"b\"}":{}},"l":["",null]}}"#.to_owned(),
+            format!(r#"{{"inner":{{"first":"{long}"}}}}"#),
+        ] {
+            let (measured, written) = lengths(&json);
+            assert_eq!(measured, written, "{json}");
+            assert!(measured.is_some(), "{json}");
+            // Whatever byte is wrong: nothing has a length that can't be written with it.
+            for at in 0..json.len() {
+                for wrong in [
+                    "", "\"", "\\", "{", "}", ",", "0", "n", "<", "\u{1}", " ", "=",
+                ] {
+                    let Some((before, behind)) = json.split_at_checked(at) else {
+                        continue;
+                    };
+                    let behind = behind.chars().as_str().get(1..).unwrap_or_default();
+                    let json = format!("{before}{wrong}{behind}");
+                    if let (Some(measured), written) = lengths(&json) {
+                        assert_eq!(Some(measured), written, "{json}");
+                    }
+                }
+            }
+        }
+        for unusual in [
+            r#"{"labels":{"b":"","a":""}}"#,
+            r#"{"data":{"a":"YR=="}}"#,
+            r#"{"any":{"a":1.0}}"#,
+            r#"{"whole":1.5}"#,
+        ] {
+            assert_eq!(lengths(unusual).0, None, "{unusual}");
+        }
     }
 }

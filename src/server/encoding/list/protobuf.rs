@@ -93,8 +93,7 @@ impl Items {
         if !self.is_shown(object) {
             return Ok(0);
         }
-        let mut document = serde_json::Deserializer::from_slice(&self.json);
-        let Ok(length) = message_length(schema, self.of, &mut document) else {
+        let Some(length) = message_length(schema, self.of, &self.json) else {
             let mut written = Vec::new();
             self.write(object, &mut written)?;
             return Ok(written.len());
