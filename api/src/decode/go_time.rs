@@ -94,11 +94,14 @@ impl GoTime {
             Some(digits) => (-1, digits),
             None => (1, text),
         };
-        let (year, rest) = digits.split_once('-')?;
-        let year: i64 = year.parse().ok().filter(|year| *year < 1 << 40)?;
+        let (written, rest) = digits.split_once('-')?;
+        let year: i64 = written.parse().ok().filter(|year| *year < 1 << 40)?;
         // The calendar repeats itself every 400 years.
         let year = sign * year;
         let near = 2000 + year.rem_euclid(400);
+        if near == year && written.len() == 4 {
+            return read_layout(text, Decimals::Any).ok();
+        }
         let text = format!("{near}-{rest}");
         let time = read_layout(&text, Decimals::Any).ok()?;
         Some(GoTime {
