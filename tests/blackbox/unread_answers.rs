@@ -194,10 +194,7 @@ async fn unread_answers_hold_little_in_every_form_and_are_whole_when_they_are_re
             heads = waiting.iter().filter(|frame| frame.0 == HEADERS).count();
         }
         let grown = daemon.resident() - before;
-        println!(
-            "{heads} answered, {grown:.0} MiB more: {form:?} {:?}",
-            std::time::SystemTime::now()
-        );
+        println!("{heads} answered, {grown:.0} MiB more: {form:?}");
         assert!(grown < GROWTH_MAX_MIB, "{grown} MiB for {form:?}");
         drop(connection);
 
