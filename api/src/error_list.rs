@@ -143,8 +143,8 @@ impl ErrorList {
         }
     }
 
-    /// Adds the errors of another list, which must not be one whose errors ratchets cover: the other
-    /// list may have counted errors behind a hundred that are exempt.
+    /// Adds the errors of another list, which must not be one whose errors ratchets cover: the
+    /// other list may have counted errors behind a hundred that are exempt.
     pub fn append(&mut self, other: ErrorList) {
         self.reported += other.reported - other.kept.len();
         self.extend(other.kept);
@@ -162,8 +162,8 @@ impl ErrorList {
         self.kept.len() >= self.most || self.kept_bytes > self.most_bytes
     }
 
-    /// Whether the list keeps no errors: the object has none but exempt ones. A check that depends on
-    /// another one must ask [`ErrorList::reported`].
+    /// Whether the list keeps no errors: the object has none but exempt ones. A check that depends
+    /// on another one must ask [`ErrorList::reported`].
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }

@@ -26,8 +26,8 @@ type Outcome<T> = Result<T, Box<Status>>;
 /// What is done with an outcome that comes when nobody waits for it any more.
 type Late<T> = Box<dyn FnOnce(Outcome<T>) -> BoxFuture<'static, ()> + Send>;
 
-/// The requests that are carried out to their end though nobody waits for them. The daemon lets them
-/// end before it stops.
+/// The requests that are carried out to their end though nobody waits for them. The daemon lets
+/// them end before it stops.
 #[derive(Default)]
 pub struct Unattended(watch::Sender<usize>);
 

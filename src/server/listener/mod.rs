@@ -197,7 +197,8 @@ impl Running {
         for arbiter in &self.arbiters {
             arbiter.stop();
         }
-        // What is cut tells the audit log so when its thread ends. Nothing waits for a stuck thread.
+        // What is cut tells the audit log so when its thread ends. Nothing waits for a stuck
+        // thread.
         let (tell, ended) = oneshot::channel();
         let arbiters = self.arbiters;
         std::thread::spawn(move || {

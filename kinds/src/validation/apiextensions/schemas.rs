@@ -100,8 +100,8 @@ pub fn validate_schema(
     }
 }
 
-/// Adds the errors of a schema but for those of its root: the structural form, what is filled in, and
-/// the dialect, each under the options that ask for it.
+/// Adds the errors of a schema but for those of its root: the structural form, what is filled in,
+/// and the dialect, each under the options that ask for it.
 pub fn validate_parts(
     schema: &Field<'_>,
     options: Options,
