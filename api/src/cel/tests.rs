@@ -388,10 +388,10 @@ fn hostile_expressions_are_refused_in_bounded_time() {
     assert!(compile(&"a".repeat(200_000), &environment()).is_err());
     let terms = format!("true{}", " && true".repeat(10_000));
     assert!(compile(&terms, &environment()).is_ok());
-    // Each step doubles the type.
+    // Each step doubles the type, to a depth of 10.
     let doubling = |times| format!("[1]{}.size() > 0", ".map(x, {x: x})".repeat(times));
     assert!(compile(&doubling(6), &environment()).is_ok());
-    assert_eq!(why(&doubling(200)), "the budget is spent");
+    assert!(compile(&doubling(200), &environment()).is_ok());
 }
 
 /// Pieces of expressions in any order.

@@ -12,7 +12,7 @@ use crate::abandoned::is_abandoned;
 const FLOOR: usize = 100_000;
 
 /// The steps that any list of expressions may take.
-const EXPRESSIONS_FLOOR: usize = 500;
+const EXPRESSIONS_FLOOR: usize = 10_000;
 
 /// The bytes of the object that are worth a step. Of 338 definitions of real projects none takes
 /// a twentieth of what it may.
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn a_spent_budget_is_reported_once() {
         let budget = Budget::of_expressions(10);
-        assert!(budget.take(500));
-        assert_eq!((budget.taken(), budget.refusal()), (500, None));
+        assert!(budget.take(10_000));
+        assert_eq!((budget.taken(), budget.refusal()), (10_000, None));
         assert!(!budget.take(21));
         assert!(budget.is_spent() && budget.refusal().is_some());
         assert!(!budget.take(1));

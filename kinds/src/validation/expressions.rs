@@ -354,3 +354,55 @@ fn escaped(name: &Arc<str>) -> Option<Arc<str>> {
     let name = name.replace('.', "__dot__").replace('-', "__dash__");
     Some(name.replace('/', "__slash__").into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expressions as webhooks, policies and device classes have them.
+    #[test]
+    fn ordinary_expressions_take_less_than_a_quarter_of_their_budget() {
+        let admission = [
+            "true",
+            "request.resource.group != 'rbac.authorization.k8s.io'",
+            "!(request.userInfo.username in ['system:serviceaccount:kube-system:generic'])",
+            "!('system:nodes' in request.userInfo.groups)",
+            "authorizer.group('admissionregistration.k8s.io').resource('webhooks').name('my')\
+             .check('breakglass').allowed()",
+            "object.spec.containers.all(c, c.image.startsWith('registry.example.com/') && \
+             has(c.resources) && has(c.resources.limits) && 'cpu' in c.resources.limits)",
+            "object.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            "has(object.metadata.labels) && object.metadata.labels.exists(k, k == 'team')",
+        ];
+        let device = [
+            "device.driver == 'gpu.example.com'",
+            "device.attributes['gpu.example.com'].model == 'a100'",
+            "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].type == \
+             'gpu' && device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('10Gi'))",
+            "cel.bind(dra, device.attributes['dra.example.com'], dra.someBool && dra.another)",
+        ];
+        let all = admission.map(|text| (text, &ADMISSION));
+        for (text, environment) in all.into_iter().chain(device.map(|text| (text, &DEVICE))) {
+            let budget = Budget::of_expressions(text.len());
+            assert!(compile(text, environment, &budget).is_ok(), "{text}");
+            assert!(budget.percent() < 25, "{text}: {}", budget.percent());
+        }
+    }
+
+    /// Those of policies that kube-apiserver was asked about.
+    #[test]
+    fn recorded_policies_take_less_than_a_quarter_of_their_budget() {
+        let cases = include_str!("../../recorded/expressions.json");
+        let cases: Vec<Value> = serde_json::from_str(cases).unwrap();
+        assert!(!cases.is_empty());
+        for case in cases {
+            let validations = case["body"]["spec"]["validations"].as_array();
+            for validation in validations.into_iter().flatten() {
+                let text = validation["expression"].as_str().unwrap_or_default();
+                let budget = Budget::of_expressions(text.len());
+                let _ = compile(text, &ADMISSION, &budget);
+                assert!(budget.percent() < 25, "{text:.80}: {}", budget.percent());
+            }
+        }
+    }
+}

@@ -36,6 +36,7 @@ pub fn validate_customresourcedefinition(object: &Object, errors: &mut ErrorList
 }
 
 /// Adds the errors of a change to a definition: the names under which its objects are stored stay.
+/// It takes three budgets at most: two of the new definition and one of the stored one.
 pub fn validate_customresourcedefinition_update(
     object: &Object,
     stored: &Object,
@@ -333,5 +334,23 @@ mod tests {
             ]
         );
         assert_eq!(changed(version(&good), objects).len(), 1);
+    }
+
+    /// A stored definition that takes more than its budget does not switch off rules.
+    #[test]
+    fn all_rules_hold_after_a_definition_that_spends_its_budget() {
+        let pattern = "\\pL".repeat(1000);
+        let member = json!({"type": "string", "pattern": pattern, "default": "a"});
+        let stored =
+            json!({"spec": version(&json!({"type": "object", "properties": {"a": member}}))});
+        let spent = budget(&Field::named("spec", stored.get("spec")));
+        let stored = Object::of(stored.as_object().unwrap().clone());
+        let spec = Field::of(&stored, "spec");
+        let errors = ErrorList::of(|errors| validate_spec(&spec, options::ALL, &spent, errors));
+        assert!(spent.is_spent() && !errors.is_empty());
+        let options = Options::after(&stored);
+        assert!(options.require_structural && options.require_pruned_defaults);
+        assert!(options.require_known_types && options.require_map_keys);
+        assert!(options.require_atomic_sets);
     }
 }
