@@ -18,7 +18,6 @@ pub use app_armor::profiles_of_annotations;
 pub use binding::bind;
 pub use conditions::{PodCondition, set_condition};
 pub use containers::{prepare_ephemeral_containers, prepare_resize};
-pub use label_keys::adds_too_much;
 pub use status::prepare_status;
 
 /// Kubernetes' default of `spec.terminationGracePeriodSeconds` (API-245).

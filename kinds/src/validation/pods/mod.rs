@@ -1,5 +1,6 @@
 //! What is refused of pods and their templates.
 
+pub mod added_labels;
 mod annotations;
 mod claims;
 pub mod containers;

@@ -8,8 +8,8 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
+use super::added_labels::adds_too_much;
 use super::fields::validate_dns_label;
-use crate::special::pods::adds_too_much;
 use crate::validation::formats::one_of;
 use crate::validation::selectors::{validate_label_name, validate_label_selector};
 use api::error_list::ErrorList;
