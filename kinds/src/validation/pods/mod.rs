@@ -57,8 +57,9 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 /// Adds the errors of a new pod.
 pub fn validate_pod(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    validate_metadata_and_spec(object, errors);
+    // The selectors were not completed then, so this comes before what is wrong with them.
     scheduling::validate_added_labels(object, errors);
+    validate_metadata_and_spec(object, errors);
     let ephemeral = spec.member("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("cannot be set on create"));
