@@ -49,8 +49,8 @@ const NONE: Options = Options {
 };
 
 impl Options {
-    /// The options of a change to this definition. All rules are looked at with one budget. If it is
-    /// spent, it is unknown whether the definition broke a rule, and the rule holds.
+    /// The options of a change to this definition. All rules are looked at with one budget. If it
+    /// is spent, it is unknown whether the definition broke a rule, and the rule holds.
     pub fn after(stored: &Object) -> Options {
         let spec = Field::of(stored, "spec");
         let versions = spec.member("versions");
