@@ -4,9 +4,9 @@
 //! and an encoding enter, and a body leaves. It must not know HTTP headers, users or how objects
 //! were selected.
 //!
-//! A [`Producer`] makes the pieces: [`pieces`] in compact JSON, `indented` in indented JSON and
-//! YAML, `protobuf` in protobuf. What has to be known of the whole list before its first byte is
-//! found in a pass that keeps nothing.
+//! A [`Producer`](pieces::Producer) makes the pieces: [`pieces`] in compact JSON, `indented` in
+//! indented JSON and YAML, `protobuf` in protobuf. What has to be known of the whole list before
+//! its first byte is found in a pass that keeps nothing.
 
 mod indented;
 mod pieces;
