@@ -104,6 +104,11 @@ fn typed(document: &Value) -> Value {
     value
 }
 
+/// The length of an object as a message, if a scan of its JSON can tell it.
+fn measured(document: &Value) -> Option<usize> {
+    message_length(&ALL, id_of(document), document.to_string().as_bytes())
+}
+
 /// An object as a body in protobuf, from its tree or its text.
 fn written(document: &Value, as_text: bool) -> Vec<u8> {
     let envelope = Envelope {
@@ -120,8 +125,9 @@ fn written(document: &Value, as_text: bool) -> Vec<u8> {
     } else {
         write_message(&ALL, id, document, &mut raw).expect("of its type");
     }
-    let length = message_length(&ALL, id, document.to_string().as_bytes());
-    assert_eq!(length, Some(raw.len()));
+    if let Some(length) = measured(document) {
+        assert_eq!(length, raw.len());
+    }
     let mut body = Vec::new();
     Envelope {
         raw: &raw,
@@ -136,6 +142,7 @@ fn written(document: &Value, as_text: bool) -> Vec<u8> {
 fn every_field_is_read_and_written() {
     let examples: Vec<Value> = serde_json::from_str(&unpacked(EVERY_FIELD)).expect("JSON");
     assert_eq!(examples.len(), 185);
+    let mut unmeasured = Vec::new();
     for example in examples {
         let packed = example["protobuf"].as_str().expect("base64");
         let body = STANDARD.decode(packed).expect("base64");
@@ -160,6 +167,9 @@ fn every_field_is_read_and_written() {
             }
         }
         assert_eq!(shown, typed(&example["json"]), "{name}");
+        if measured(&document).is_none() {
+            unmeasured.push(name.clone());
+        }
         for as_text in [false, true] {
             let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let written = written(&document, as_text);
@@ -171,6 +181,8 @@ fn every_field_is_read_and_written() {
             );
         }
     }
+    // These are written to learn their length: numbers in their raw JSON have fractions.
+    assert!(unmeasured.len() < 20, "{unmeasured:#?}");
 }
 
 #[test]
