@@ -81,7 +81,15 @@ pub fn missing_families(
     cluster: &[Family],
     errors: &mut ErrorList,
 ) {
-    let mut prepared = object.clone();
+    let Some(Value::Object(spec)) = object.0.get("spec") else {
+        return;
+    };
+    // Ports have no say in families, and there may be many.
+    let spec = spec.iter().filter(|(name, _)| *name != "ports");
+    let spec: Members = spec
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let mut prepared = Object::of(Members::from_iter([("spec".to_owned(), spec.into())]));
     match stored {
         Some(stored) => super::prepare_update(&mut prepared, stored),
         None => super::prepare_create(&mut prepared),

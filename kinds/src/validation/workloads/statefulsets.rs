@@ -128,6 +128,10 @@ fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorL
         validate_pod_template_spec(template, errors);
         return;
     }
+    // Volumes of claims that are wrong would only be counted.
+    if errors.is_full() {
+        return;
+    }
     let mut with_claims = template.value().cloned().unwrap_or_else(|| json!({}));
     let mut volumes: Vec<Value> = Vec::new();
     let mut names = HashSet::new();
