@@ -82,7 +82,7 @@ pub fn check() -> Result<(), Box<Status>> {
     }
 }
 
-/// What work says that ends because nobody waits for it.
+/// The error of work that ends because nobody waits for it.
 pub const NOBODY: &str = "the client is gone";
 
 /// The request of the calling thread is about to write. From now on it is carried out to its end.

@@ -1,5 +1,5 @@
 //! Counts the work of a thread, for tests that search for work which grows faster than what is
-//! sent. A build for use counts nothing.
+//! sent. Release builds count nothing.
 
 /// The work of a thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was done since the thread had counted this.
+    /// The work since an earlier count.
     pub fn since(self, before: Counts) -> Counts {
         Counts {
             nodes: self.nodes - before.nodes,
@@ -90,7 +90,7 @@ pub fn error_made() {
     });
 }
 
-/// What the calling thread has counted so far. Nothing in a build for use.
+/// The work that the calling thread has counted so far. Release builds count nothing.
 pub fn counts() -> Counts {
     thread::counts()
 }

@@ -54,7 +54,7 @@ pub struct ErrorList {
     ratcheting: Option<Ratcheting>,
 }
 
-/// What a list does with errors that a ratchet covers.
+/// The treatment of errors that a ratchet covers.
 #[derive(Debug)]
 enum Ratcheting {
     /// They are those of the stored object: the list notes them and keeps nothing.

@@ -165,7 +165,13 @@ impl<'f> Field<'f> {
         self.to_string()
     }
 
-    fn error(
+    /// An error of this kind that shows the value.
+    pub fn fault(&self, kind: FieldErrorKind, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
+        self.fault_value(kind, self.value.unwrap_or(&Value::Null), detail)
+    }
+
+    /// As [`Field::fault`], showing this value.
+    pub fn fault_value(
         &self,
         kind: FieldErrorKind,
         value: impl Into<Shown<'f>>,
@@ -177,21 +183,6 @@ impl<'f> Field<'f> {
             value: value.into(),
             detail: detail.into(),
         }
-    }
-
-    /// An error of this kind that shows the value.
-    pub fn fault(&self, kind: FieldErrorKind, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
-        self.error(kind, self.value.unwrap_or(&Value::Null), detail)
-    }
-
-    /// As [`Field::fault`], showing this value.
-    pub fn fault_value(
-        &self,
-        kind: FieldErrorKind,
-        value: impl Into<Shown<'f>>,
-        detail: impl Into<Detail<'f>>,
-    ) -> LazyError<'f> {
-        self.error(kind, value, detail)
     }
 
     /// The value breaks a rule. An absent text or list shows as `null`; see
@@ -206,17 +197,17 @@ impl<'f> Field<'f> {
         value: impl Into<Shown<'f>>,
         detail: impl Into<Detail<'f>>,
     ) -> LazyError<'f> {
-        self.error(FieldErrorKind::Invalid, value, detail)
+        self.fault_value(FieldErrorKind::Invalid, value, detail)
     }
 
     /// The value must be set.
     pub fn required(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
-        self.error(FieldErrorKind::Required, Shown::Nothing, detail)
+        self.fault_value(FieldErrorKind::Required, Shown::Nothing, detail)
     }
 
     /// The value may not be set.
     pub fn forbidden(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
-        self.error(FieldErrorKind::Forbidden, Shown::Nothing, detail)
+        self.fault_value(FieldErrorKind::Forbidden, Shown::Nothing, detail)
     }
 
     /// The text is not one of these. An absent text shows as empty.
@@ -224,8 +215,8 @@ impl<'f> Field<'f> {
         let kind = FieldErrorKind::NotSupported;
         let supported = Detail::Supported(supported);
         match self.value {
-            Some(value) => self.error(kind, value, supported),
-            None => self.error(kind, "", supported),
+            Some(value) => self.fault_value(kind, value, supported),
+            None => self.fault_value(kind, "", supported),
         }
     }
 
@@ -241,7 +232,7 @@ impl<'f> Field<'f> {
 
     /// The text has more than `limit` bytes.
     pub fn too_long(&self, limit: usize) -> LazyError<'f> {
-        self.error(
+        self.fault_value(
             FieldErrorKind::TooLong,
             Shown::Nothing,
             Detail::Limit(limit),

@@ -27,7 +27,7 @@ const NEAR: usize = 8;
 pub(super) struct Measure<'s, 'j> {
     schema: &'s Schema,
     json: &'j str,
-    /// What comes next.
+    /// The place of the next byte.
     at: usize,
     depth: usize,
     /// The lengths of all fields of the messages around, in order of their names.
@@ -37,7 +37,7 @@ pub(super) struct Measure<'s, 'j> {
 /// A text in JSON.
 #[derive(Clone, Copy)]
 struct Text<'j> {
-    /// What stands between its quotes.
+    /// The text between its quotes.
     written: &'j str,
     /// Its length without escapes.
     length: usize,
@@ -50,7 +50,7 @@ impl<'j> Text<'j> {
     }
 }
 
-/// What a byte means in a text.
+/// The meaning of a byte in a text.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Plain,
