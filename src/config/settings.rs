@@ -114,6 +114,12 @@ settings! {
         require_existing_data: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
+        /// Start a store of data-dir that lacks its newest revisions, from this one on. A start that
+        /// finds them missing is refused and names the revision; what they held is lost. Without
+        /// effect on a store that lacks nothing. 0 accepts no loss.
+        /// [default: 0]
+        accept_loss: u64 ["REVISION"] = 0;
+
         /// Address that HTTPS listens on. Loopback, so that nothing is open by accident.
         /// [default: 127.0.0.1]
         bind_address: BindAddress ["ADDRESS"] = BindAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::engine::{DataEngine, Engine, Health as EngineHealth, MaintenanceEngine, MemoryEngine};
+use actors::engine::{
+    DataEngine, Engine, Health as EngineHealth, MaintenanceEngine, MemoryEngine, Revision,
+};
 
 use actors::watchdog::Watchdog;
 use futures_util::future::{FutureExt, ready};
@@ -251,6 +253,7 @@ fn open_embedded(
     Ok(EmbeddedEngine::open(EmbeddedOptions {
         reserve_bytes: config.disk_reserve_bytes.0,
         must_exist,
+        accept_loss: (config.accept_loss > 0).then_some(Revision(config.accept_loss)),
         verify_bytes_per_second: config.verify_bytes_per_second.0,
         watchdog: watchdog.clone(),
         ..defaults

@@ -50,6 +50,7 @@ mod kubectl_patches;
 mod kustomize;
 mod large_requests;
 mod limits;
+mod lost_journal;
 mod lost_store;
 mod managers;
 mod many_errors;

@@ -99,7 +99,7 @@ fn the_rows_about_the_store_must_all_be_there_and_fit() {
     };
     refused(
         put("format", vec![9, 1, 0, 0]),
-        &["format 265", "up to 3", "newer"],
+        &["format 265", "up to 4", "newer"],
     );
     refused(
         put("format", vec![0; 4]),

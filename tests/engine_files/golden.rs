@@ -35,6 +35,8 @@ const STORES: &[(&str, Script)] = &[
     ("store-format-2", history_script::second),
     // As a power loss leaves it: most of it is in the journal only.
     ("store-format-3", history_script::second),
+    // The same, with heads in the files of the journal.
+    ("store-format-4", history_script::second),
 ];
 
 /// The files of a store, with the ends of the names of their fixtures.

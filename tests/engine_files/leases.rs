@@ -245,7 +245,7 @@ async fn what_was_granted_by_a_clock_that_was_ahead_is_not_revived_at_each_start
 
 /// An older version refuses a store whose journal it does not know.
 #[tokio::test]
-async fn a_store_of_an_older_format_is_one_of_format_3_from_its_first_commit_on() {
+async fn a_store_of_an_older_format_is_one_of_format_4_from_its_first_commit_on() {
     for (name, old) in [("store-format-1", 1), ("store-format-2", 2)] {
         let directory = unpack(name);
         let clocks = Clocks::new();
@@ -258,7 +258,7 @@ async fn a_store_of_an_older_format_is_one_of_format_3_from_its_first_commit_on(
         engine.close().await;
         drop(engine);
         // Opening changes nothing. Closing a store with leases stores their time.
-        let closed = if old == 1 { 1 } else { 3 };
+        let closed = if old == 1 { 1 } else { 4 };
         assert_eq!(format(), [closed, 0, 0, 0]);
         let engine = clocks.open(directory.path());
         let first = lease(&engine, 60).await;
@@ -266,7 +266,7 @@ async fn a_store_of_an_older_format_is_one_of_format_3_from_its_first_commit_on(
         while engine.purge().await.unwrap().more {}
         engine.close().await;
         drop(engine);
-        assert_eq!(format(), [3, 0, 0, 0]);
+        assert_eq!(format(), [4, 0, 0, 0]);
         let engine = clocks.open(directory.path());
         engine.revoke(first).await.unwrap();
         assert!(!names(&engine).await.contains(&"leased".to_owned()));

@@ -6,6 +6,7 @@
 mod damage;
 mod faulty;
 mod files;
+mod flips;
 mod golden;
 mod history_script;
 mod journal;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::io;
 use std::path::PathBuf;
 
-use actors::engine::EngineError;
+use actors::engine::{EngineError, Revision};
 
 use super::disk::Holder;
 
@@ -32,6 +32,18 @@ pub enum OpenError {
         mode: u32,
         /// One of these files.
         entry: String,
+    },
+    /// The directory's file system has no locks.
+    #[error(
+        "data directory {} can't be used: its file system has no locks ({source}), so nothing would \
+         keep a second daemon out; choose a directory on a local file system",
+        path.display()
+    )]
+    NoLocks {
+        /// The directory.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
     },
     /// The directory can't be made, entered or locked.
     #[error("data directory {} can't be used: {source}", path.display())]
@@ -67,6 +79,22 @@ pub enum OpenError {
         /// The table and the record, and what is wrong.
         what: String,
     },
+    /// Revisions are missing that were acknowledged, or may have been.
+    #[error(
+        "the store of {file} lacks {}: {what}; restore the directory from a backup, or start the \
+         daemon once with `--accept-loss={from}` to go on without them",
+        lost(*from, *up_to)
+    )]
+    Lost {
+        /// The file.
+        file: String,
+        /// What is wrong with which file.
+        what: String,
+        /// The first revision that is missing.
+        from: Revision,
+        /// The newest one that is known to be missing.
+        up_to: Option<Revision>,
+    },
     /// The file with the store's ID is damaged.
     #[error(
         "{file} is damaged: it holds {what} instead of a store's name; if {log} beside it is whole, \
@@ -95,6 +123,14 @@ pub enum OpenError {
     Thread(io::Error),
 }
 
+/// The revisions that are missing, in words.
+fn lost(from: Revision, up_to: Option<Revision>) -> String {
+    match up_to {
+        Some(up_to) => format!("the revisions from {from} to {up_to}"),
+        None => format!("the revisions from {from} on, if there were any"),
+    }
+}
+
 /// A failure of the database.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Failure {
@@ -107,6 +143,16 @@ pub enum Failure {
     /// A record or a page is damaged.
     #[error("{0}")]
     Corrupt(String),
+    /// Revisions are missing that were acknowledged, or may have been.
+    #[error("it lacks {}: {what}", lost(*from, *up_to))]
+    Lost {
+        /// What is wrong with which file.
+        what: String,
+        /// The first revision that is missing.
+        from: Revision,
+        /// The newest one that is known to be missing.
+        up_to: Option<Revision>,
+    },
     /// The database was written by a newer version.
     #[error("format {found} is newer than {known}")]
     Newer {
@@ -143,7 +189,10 @@ impl Failure {
 
     /// Whether nothing works before the database is reopened.
     pub fn needs_reopening(&self) -> bool {
-        !matches!(self, Failure::Corrupt(_) | Failure::Newer { .. })
+        !matches!(
+            self,
+            Failure::Corrupt(_) | Failure::Lost { .. } | Failure::Newer { .. }
+        )
     }
 
     /// The error for the caller of a request that certainly did nothing.
@@ -153,7 +202,9 @@ impl Failure {
             Failure::Panic(_) => EngineError::Corrupt(format!("{file}: {self}")),
             Failure::NoSpace(why) => EngineError::OutOfSpace(format!("{file}: {why}")),
             Failure::Corrupt(what) => EngineError::Corrupt(format!("{file}: {what}")),
-            Failure::Newer { .. } => EngineError::Corrupt(format!("{file}: {self}")),
+            Failure::Lost { .. } | Failure::Newer { .. } => {
+                EngineError::Corrupt(format!("{file}: {self}"))
+            }
             Failure::Closed => EngineError::Unavailable(format!("{file} is being opened again")),
         }
     }
@@ -178,6 +229,12 @@ impl Failure {
             Failure::Panic(_) => OpenError::Damaged {
                 file,
                 what: self.to_string(),
+            },
+            Failure::Lost { what, from, up_to } => OpenError::Lost {
+                file,
+                what,
+                from,
+                up_to,
             },
             Failure::Newer { found, known } => OpenError::Newer { file, found, known },
             Failure::Closed => OpenError::Io {

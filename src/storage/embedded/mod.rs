@@ -11,6 +11,7 @@
 //! | [`journal`] | the files in which changes are durable before redb is |
 //! | [`applier`] | the thread that gives redb what the journal has |
 //! | [`readers`] | a few threads that read; each read is one short transaction |
+//! | [`pages`] | checks each page that redb reads from its file |
 //! | [`verify`], [`damage`] | the thread that looks for damage, and what it has found |
 //! | [`export`], [`restore`] | reads the whole log for a backup; makes a store of one |
 //! | [`defrag`] | gives space back: copies the log into a smaller file |
@@ -33,6 +34,7 @@ mod lease_clock;
 mod maintenance_state;
 mod metrics;
 mod options;
+mod pages;
 mod readers;
 pub mod record;
 pub mod restore;
@@ -259,7 +261,7 @@ fn open_store(
     let open = || {
         // redb can panic on damaged pages.
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            Store::open(disk, DataFile::Log, options.cache_bytes, expected)
+            Store::open(disk, DataFile::Log, options, expected, options.accept_loss)
         }))
         .unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)))
     };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use actors::engine::Revision;
 use actors::watchdog::Watchdog;
 
 /// Tells the time. Tests provide their own.
@@ -71,6 +72,8 @@ pub struct EmbeddedOptions {
     pub reopen_pause_max: Duration,
     /// Whether the directory must hold a store already. Otherwise one is created. Default false.
     pub must_exist: bool,
+    /// Acknowledged revisions may be missing from this one on; `None` refuses such a store.
+    pub accept_loss: Option<Revision>,
     /// Watches the threads of the engine. Default: nobody does.
     pub watchdog: Watchdog,
     /// The clock.
@@ -108,6 +111,7 @@ impl EmbeddedOptions {
             verdict_wait: Duration::from_secs(2),
             reopen_pause_max: Duration::from_secs(1),
             must_exist: false,
+            accept_loss: None,
             watchdog: Watchdog::default(),
             clock: Arc::new(SystemTime::now),
             uptime: Arc::new(move || started.elapsed()),

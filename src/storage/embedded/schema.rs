@@ -10,9 +10,10 @@ use super::error::Failure;
 use super::journal::Epoch;
 use super::record::{Record, tag};
 
-/// The version of tables and rows, stored in table `meta`. A store of format 1 has no tables of
-/// leases, and one of format 2 no journal. Both are upgraded by their first checkpoint.
-pub const FORMAT: u32 = 3;
+/// The version of tables, rows and journal, stored in table `meta`. A store of format 1 has no
+/// tables of leases, one of format 2 no journal, and one of format 3 a journal whose files have no
+/// heads. All are upgraded by their first checkpoint.
+pub const FORMAT: u32 = 4;
 
 /// Revision → record: the log.
 pub const EVENTS: TableDefinition<u64, &[u8]> = TableDefinition::new("events");
@@ -299,6 +300,15 @@ impl Meta {
         }))
     }
 
+    /// Reads the table of a store that has it.
+    ///
+    /// # Errors
+    /// As [`Meta::read`], and when there is none.
+    pub fn of(transaction: &ReadTransaction) -> Result<Meta, Failure> {
+        Meta::read(transaction)?
+            .ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))
+    }
+
     /// Creates all tables and writes the rows of this one.
     ///
     /// # Errors
@@ -346,6 +356,11 @@ pub fn has_journal(format: u32) -> bool {
     format > 2
 }
 
+/// Whether the files of the journal of a store of this format have heads.
+pub fn has_heads(format: u32) -> bool {
+    format > 3
+}
+
 /// Adds the tables of leases to a store of format 1.
 ///
 /// # Errors
@@ -383,7 +398,7 @@ pub fn set_format(
 pub fn set_journal(transaction: &WriteTransaction, epoch: Epoch) -> Result<(), Failure> {
     let mut meta = transaction.open_table(META)?;
     add_leases(transaction, &mut meta)?;
-    if !has_journal(u32::from_le_bytes(row(&meta, name::FORMAT)?)) {
+    if u32::from_le_bytes(row(&meta, name::FORMAT)?) < FORMAT {
         write_row(&mut meta, &format_row(FORMAT))?;
     }
     write_row(&mut meta, &journal_row(epoch))

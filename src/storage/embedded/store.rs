@@ -16,23 +16,31 @@ use super::applier::{ApplyQueue, Work};
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
-use super::journal::{self, Epoch, Group};
+use super::journal::{self, Epoch, Found, Loss};
+use super::options::EmbeddedOptions;
+use super::pages::{self, CheckedPages, Header};
 use super::record::LeaseRecord;
 use super::schema::{
     self, ATTACHED, EVENTS, LEASES, LIVE, LastMark, Meta, SUPERSEDED, TIMELINE, decode_event,
-    has_leases, missing_event,
+    has_heads, has_leases, missing_event,
 };
 use super::store_id::{self, StoreId};
-use super::write_txn::WriteTxn;
+use super::write_txn::{Scrub, WriteTxn};
 
 /// How many records at the end of the log are checked while opening.
 const TAIL_RECORDS: u64 = 256;
+/// The least that an event takes in the journal.
+const EVENT_BYTES_MIN: u64 = 64;
+/// How many revisions one transaction compacts when a store goes on after a loss.
+const SCRUB_STEP: u64 = 10_000;
 
 /// One opening of a file. After a failure it is retired, and another opening replaces it.
 pub struct Store {
     database: Database,
     /// The database's file, for reading past its cache.
     pages: Fenced,
+    /// The same as the database reads it.
+    checked: CheckedPages,
     fence: Arc<Fence>,
     /// The file's identity. A rename does not change it.
     id: Option<FileId>,
@@ -71,49 +79,124 @@ pub struct Opened {
 
 impl Store {
     /// Opens a file. An expected store must exist. Without an expectation a missing store is
-    /// created.
+    /// created. Acknowledged revisions may be missing only from `accepted` on.
     ///
     /// # Errors
-    /// When the file cannot be used or its content is damaged.
+    /// When the file cannot be used, its content is damaged, or revisions are missing.
     pub fn open(
         disk: &dyn Disk,
         file: DataFile,
-        cache_bytes: usize,
+        options: &EmbeddedOptions,
         expected: Option<StoreId>,
+        accepted: Option<Revision>,
     ) -> Result<(Store, Opened), Failure> {
         if let Some(name) = &expected {
             store_id::check_log(disk, file, name)?;
         }
-        let store = Store::connect(disk, file, cache_bytes, expected.is_none())?;
-        let meta = match (Meta::read(&store.read()?)?, expected) {
+        let store = Store::connect(disk, file, options.cache_bytes, expected.is_none())?;
+        let opened = store.recover(disk, options, expected, accepted);
+        let opened = opened.map_err(|failure| store.explain(failure))?;
+        Ok((store, opened))
+    }
+
+    /// Makes the database whole with the journal, and checks it.
+    fn recover(
+        &self,
+        disk: &dyn Disk,
+        options: &EmbeddedOptions,
+        expected: Option<StoreId>,
+        accepted: Option<Revision>,
+    ) -> Result<Opened, Failure> {
+        let meta = match (Meta::read(&self.read()?)?, expected) {
             (Some(meta), Some(name)) if meta.store != name => {
                 let what = format!("it is store {}", store_id::to_hex(&meta.store));
                 return Err(store_id::gone(&what, &name));
             }
-            // Who removes the store's ID and the journal wants the database as it is.
-            (Some(meta), None) if meta.journal != 0 && journal::is_absent(disk)? => {
-                tracing::warn!(
-                    file = %store.file(),
-                    revision = %meta.totals.revision,
-                    "the journal is missing: the newest changes are lost"
-                );
-                store.replay(&meta, &[])?
-            }
-            (Some(meta), _) if meta.journal != 0 => {
-                let groups = journal::recover(disk, &meta.store, meta.journal)?;
-                store.replay(&meta, &groups)?
-            }
-            (Some(meta), _) => meta,
+            (Some(meta), _) => self.complete(meta, disk, options, accepted)?,
             (None, Some(name)) => return Err(store_id::gone("it has no tables", &name)),
-            (None, None) => store.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
+            (None, None) => self.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
         };
-        let last_mark = store.verify(&meta)?;
-        let opened = Opened {
+        let last_mark = self.verify(&meta)?;
+        Ok(Opened {
             meta,
             last_mark,
-            leases: store.leases()?,
-        };
-        Ok((store, opened))
+            leases: self.leases()?,
+        })
+    }
+
+    /// Makes the changes again that the journal has and the database lacks. Afterwards everything
+    /// must be there that was acknowledged.
+    fn complete(
+        &self,
+        mut meta: Meta,
+        disk: &dyn Disk,
+        options: &EmbeddedOptions,
+        accepted: Option<Revision>,
+    ) -> Result<Meta, Failure> {
+        let acknowledged = pages::acknowledged::read(&self.pages, &meta.store)?;
+        let mut loss = None;
+        if meta.journal != 0 {
+            let has_heads = has_heads(meta.format);
+            let found = journal::recover(disk, &meta.store, meta.journal, has_heads)?;
+            let readable = found.groups.iter().map(|group| group.last).max();
+            let newest = readable.unwrap_or_default().max(meta.totals.revision);
+            loss = found.loss.clone().or_else(|| missing(newest, acknowledged));
+            if let Some(loss) = &loss {
+                check_accepted(newest, loss, acknowledged, accepted)?;
+            }
+            meta = self.replay(&meta, &found)?;
+        } else if let Some(missing) = missing(meta.totals.revision, acknowledged) {
+            check_accepted(meta.totals.revision, &missing, acknowledged, accepted)?;
+            loss = Some(missing);
+        }
+        match loss {
+            Some(loss) => self.forget_lost(&meta, loss.up_to.max(acknowledged), options),
+            None => Ok(meta),
+        }
+    }
+
+    /// Begins again behind revisions that are lost and were acknowledged. No revision is given out
+    /// twice, and nobody resumes a watch at a state that is gone: all history is compacted.
+    fn forget_lost(
+        &self,
+        meta: &Meta,
+        lost: Revision,
+        options: &EmbeddedOptions,
+    ) -> Result<Meta, Failure> {
+        let remaining = meta.totals.revision;
+        // How many revisions are lost is not known for sure. More did not fit into the journal.
+        let more = 2 * options.journal_bytes / EVENT_BYTES_MIN;
+        let revision = Revision(lost.max(remaining).0 + more);
+        let mut scrubbed = meta.scrubbed;
+        while scrubbed < remaining {
+            let transaction = self.read()?;
+            let mut step = Scrub::new(&transaction, Meta::of(&transaction)?.totals)?;
+            let end = Revision(remaining.0.min(scrubbed.0 + SCRUB_STEP));
+            while scrubbed < end {
+                scrubbed = scrubbed.next();
+                step.remove(scrubbed)?;
+            }
+            step.forget_marks(Revision::ZERO, scrubbed, usize::MAX)?;
+            let (_, changes) = step.finish(scrubbed);
+            let transaction = self.write()?;
+            let mut txn = WriteTxn::open(&transaction)?;
+            txn.make(changes.iter())?;
+            drop(txn);
+            self.checkpoint(transaction, 0)?;
+        }
+        let transaction = self.write()?;
+        let mut txn = WriteTxn::open(&transaction)?;
+        txn.skip_to(revision)?;
+        txn.finish()?;
+        self.checkpoint(transaction, 0)?;
+        tracing::warn!(
+            file = %self.file(),
+            %remaining,
+            lost_up_to = %lost.max(remaining.next()),
+            %revision,
+            "revisions are lost, as --accept-loss allows: the store goes on behind them"
+        );
+        Meta::of(&self.read()?)
     }
 
     /// Creates an empty store in a new file, for a copy of the store with this `original` metadata
@@ -155,13 +238,24 @@ impl Store {
             );
             inner.set_len(0)?;
         }
+        // What is wrong with the header must be known before redb has the file, which it changes.
+        let header = match inner.len()? {
+            0 => None,
+            _ => Some(Header::read(&*inner).map_err(Failure::Corrupt)?),
+        };
         let pages = Fenced::new(Arc::from(inner), Arc::clone(&fence));
+        let checked = CheckedPages::new(pages.clone(), header.as_ref());
         let database = Database::builder()
             .set_cache_size(cache_bytes)
-            .create_with_backend(pages.clone())?;
+            .create_with_backend(checked.clone());
+        let database = database.map_err(|error| match checked.damage() {
+            Some(damage) => Failure::Corrupt(damage),
+            None => Failure::from(error),
+        })?;
         Ok(Store {
             database,
             pages,
+            checked,
             fence,
             id,
             alarmed: AtomicBool::new(false),
@@ -191,24 +285,24 @@ impl Store {
         Ok(leases)
     }
 
-    /// Makes the changes again that the journal has and the database lacks. The database is whole
-    /// without the journal then.
-    fn replay(&self, meta: &Meta, groups: &[Group]) -> Result<Meta, Failure> {
+    /// Makes changes of the journal. The database is whole without the journal then.
+    fn replay(&self, meta: &Meta, found: &Found) -> Result<Meta, Failure> {
         let transaction = self.write()?;
         let mut txn = WriteTxn::open(&transaction)?;
-        groups.iter().try_for_each(|group| txn.replay(group))?;
+        let mut groups = found.groups.iter();
+        groups.try_for_each(|group| txn.replay(group))?;
         let (totals, _) = txn.finish()?;
         self.checkpoint(transaction, 0)?;
-        if !groups.is_empty() {
+        if !found.groups.is_empty() {
             tracing::info!(
                 file = %self.file(),
-                groups = groups.len(),
+                groups = found.groups.len(),
                 from = %meta.totals.revision,
                 to = %totals.revision,
                 "the journal was replayed"
             );
         }
-        Meta::read(&self.read()?)?.ok_or(Failure::Closed)
+        Meta::of(&self.read()?)
     }
 
     fn create(&self, meta: Meta) -> Result<Meta, Failure> {
@@ -231,6 +325,28 @@ impl Store {
     /// The file's identity.
     pub fn id(&self) -> Option<FileId> {
         self.id
+    }
+
+    /// The failure with the damage that it comes from, if it comes from a damaged page.
+    pub fn explain(&self, failure: Failure) -> Failure {
+        match (&failure, self.checked.damage()) {
+            (Failure::Corrupt(_) | Failure::Panic(_), Some(damage)) => Failure::Corrupt(damage),
+            _ => failure,
+        }
+    }
+
+    /// What was wrong with the first page that was not what it should be.
+    pub fn damage(&self) -> Option<String> {
+        self.checked.damage()
+    }
+
+    /// Remembers that everything up to this revision is durable and may be shown. Only the writer's
+    /// thread calls this.
+    ///
+    /// # Errors
+    /// When the file system fails.
+    pub fn acknowledge(&self, store: &StoreId, revision: Revision) -> Result<(), Failure> {
+        Ok(pages::acknowledged::write(&self.pages, store, revision)?)
     }
 
     /// The file, for reading only.
@@ -355,6 +471,36 @@ impl Store {
             written_bytes: 0,
         })
     }
+}
+
+/// What is missing of a store that ends at a revision, if it was acknowledged further.
+fn missing(newest: Revision, acknowledged: Revision) -> Option<Loss> {
+    (newest < acknowledged).then(|| Loss {
+        what: format!(
+            "its journal ends at revision {newest}, and revisions up to {acknowledged} were \
+             acknowledged: the journal or the database is an older one"
+        ),
+        up_to: acknowledged,
+    })
+}
+
+/// Checks that a loss was accepted which begins behind this revision.
+fn check_accepted(
+    remaining: Revision,
+    loss: &Loss,
+    acknowledged: Revision,
+    accepted: Option<Revision>,
+) -> Result<(), Failure> {
+    let from = remaining.next();
+    let up_to = loss.up_to.max(acknowledged);
+    if accepted == Some(from) {
+        return Ok(());
+    }
+    Err(Failure::Lost {
+        what: loss.what.clone(),
+        from,
+        up_to: (up_to >= from).then_some(up_to),
+    })
 }
 
 /// The table of leases; a store of format 1 has none.

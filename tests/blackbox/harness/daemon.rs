@@ -60,6 +60,12 @@ impl Options {
 
     /// Starts the process and waits until it has announced its addresses.
     pub async fn launch(self) -> Daemon {
+        self.attempt().await.unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    /// Starts the process and waits until it has announced its addresses. Fails with what it said
+    /// if it ends before.
+    pub async fn attempt(self) -> Result<Daemon, String> {
         let folder = self
             .folder
             .unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
@@ -99,10 +105,13 @@ impl Options {
             if let (Some(secure), Some(metrics)) = (urls("https://"), urls("http://")) {
                 daemon.secure = secure;
                 daemon.metrics = metrics;
-                return daemon;
+                return Ok(daemon);
             }
             if let Some(status) = daemon.child.try_wait().unwrap() {
-                panic!("the daemon ended with {status}:\n{}", daemon.stderr());
+                return Err(format!(
+                    "the daemon ended with {status}:\n{}",
+                    daemon.stderr()
+                ));
             }
             assert!(
                 start.elapsed() < TIMEOUT,

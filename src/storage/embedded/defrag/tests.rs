@@ -43,7 +43,7 @@ fn begin(directory: &std::path::Path) -> (Store, Defrag) {
     let disk = Arc::new(Directory::open(directory).unwrap());
     let mut options = EmbeddedOptions::new(directory);
     options.batch_count_max = BATCH as usize;
-    let (log, _) = Store::open(&*disk, DataFile::Log, 1 << 20, None).unwrap();
+    let (log, _) = Store::open(&*disk, DataFile::Log, &options, None, None).unwrap();
     write(&log, 3 * BATCH);
     let defrag = Defrag::start(disk, &options, &log).unwrap();
     (log, defrag)

@@ -12,7 +12,7 @@ use redb::StorageBackend;
 use rustix::fs::{Advice, FallocateFlags};
 
 use super::file::LogFile;
-use super::lock::{Lock, LockError};
+use super::lock::{LockError, Locks};
 use super::privacy::make_private;
 use super::{DataFile, Disk, FileId};
 use crate::files::own;
@@ -24,19 +24,20 @@ const IDENTITY_BYTES_MAX: u64 = 4096;
 /// The unit of `st_blocks`, whatever the block size of the file system is.
 const STAT_BLOCK: u64 = 512;
 
-/// A directory and its lock. At most one exists for each directory.
+/// A directory and its locks. At most one exists for each directory and for each database.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    lock: Mutex<Option<Lock>>,
+    locks: Mutex<Option<Locks>>,
 }
 
 impl Directory {
     /// Creates the directory if it is absent, closes it to others (0700), checks that no file's
-    /// place is taken by something else, and takes the lock.
+    /// place is taken by something else, and takes the locks.
     ///
     /// # Errors
-    /// [`OpenError::Held`] when another engine has it. [`OpenError::Shared`] when it is open to
+    /// [`OpenError::Held`] when another engine has it or its database. [`OpenError::NoLocks`] when
+    /// nothing would keep another engine out. [`OpenError::Shared`] when it is open to
     /// others and holds their files. [`OpenError::Directory`] when it cannot be created or locked,
     /// or belongs to another user. [`OpenError::Io`] when something else is in a file's place.
     pub fn open(path: &Path) -> Result<Directory, OpenError> {
@@ -45,16 +46,22 @@ impl Directory {
             source,
         };
         make_private(path)?;
-        let lock = Lock::take(&path.join("lock")).map_err(|error| match error {
+        let database = path.join(DataFile::Log.name());
+        let locks = Locks::take(path, &path.join("lock"), &database);
+        let locks = locks.map_err(|error| match error {
             LockError::Held(holder) => OpenError::Held {
                 path: path.to_owned(),
                 holder,
+            },
+            LockError::Unsupported(source) => OpenError::NoLocks {
+                path: path.to_owned(),
+                source,
             },
             LockError::Io(source) => failed(source),
         })?;
         Ok(Directory {
             path: path.to_owned(),
-            lock: Mutex::new(Some(lock)),
+            locks: Mutex::new(Some(locks)),
         })
     }
 
@@ -94,7 +101,13 @@ fn read_ahead(file: &File) -> io::Result<()> {
 
 impl Disk for Directory {
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>> {
-        let opened = own::open(&self.at(file))?;
+        let path = self.at(file);
+        let opened = own::open(&path)?;
+        if let DataFile::Log | DataFile::DefragCopy = file
+            && let Some(locks) = &mut *self.locks.lock()
+        {
+            locks.add_database(&path)?;
+        }
         // After a failed sync the kernel may keep pages as clean that never reached the disk. So
         // sync what is dirty and drop the rest. Reads then return what is on the disk.
         opened.sync_all()?;
@@ -133,7 +146,13 @@ impl Disk for Directory {
     }
 
     fn promote(&self) -> io::Result<()> {
-        own::rename(&self.at(DataFile::DefragCopy), &self.at(DataFile::Log))
+        own::rename(&self.at(DataFile::DefragCopy), &self.at(DataFile::Log))?;
+        if let Some(id) = self.which(DataFile::Log)?
+            && let Some(locks) = &mut *self.locks.lock()
+        {
+            locks.keep_database(id);
+        }
+        Ok(())
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
@@ -161,7 +180,7 @@ impl Disk for Directory {
     }
 
     fn release(&self) {
-        self.lock.lock().take();
+        self.locks.lock().take();
     }
 
     fn path(&self, file: DataFile) -> String {

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use redb::StorageBackend;
 
-/// A plain file. The directory's lock keeps other daemons away, not a lock of this file.
+/// A plain file. The locks of the directory keep other daemons away.
 #[derive(Debug)]
 pub struct LogFile {
     file: File,

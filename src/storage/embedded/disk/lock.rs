@@ -1,10 +1,16 @@
-//! The lock file: one engine for each directory, and a text about its holder.
+//! The locks that give a store one owner.
+//!
+//! An engine locks the directory itself, the file `lock`, whose text says who holds it, and the
+//! database. So a second one is kept out whichever file was removed or copied. The operating system
+//! releases locks when the process dies.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::FileId;
 use crate::clock;
 use crate::files::own;
 
@@ -56,6 +62,9 @@ impl Holder {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == 0 {
+            return write!(f, "another process");
+        }
         let or_unknown = |text: &str| if text.is_empty() { "unknown" } else { text }.to_owned();
         write!(
             f,
@@ -67,34 +76,89 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Why the lock could not be taken.
+/// Why a lock could not be taken.
 #[derive(Debug)]
 pub(super) enum LockError {
+    /// Another process, or another part of this one, has it.
     Held(Holder),
+    /// The file system has no locks.
+    Unsupported(io::Error),
     Io(io::Error),
 }
 
-/// A held lock. The operating system releases it when the process dies.
-#[derive(Debug)]
-pub(super) struct Lock {
-    _file: File,
+impl From<io::Error> for LockError {
+    fn from(error: io::Error) -> LockError {
+        LockError::Io(error)
+    }
 }
 
-impl Lock {
-    pub(super) fn take(path: &Path) -> Result<Lock, LockError> {
-        let mut file = own::open(path).map_err(LockError::Io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // That there is a holder matters more than who it is.
-                let _ = file.take(TEXT_BYTES_MAX).read_to_string(&mut text);
-                return Err(LockError::Held(Holder::parse(&text)));
-            }
-            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
+/// The locks of one engine.
+#[derive(Debug)]
+pub(super) struct Locks {
+    _directory: File,
+    _text: File,
+    /// The database and the copy of it that is to take its place, by their identity.
+    databases: Vec<(FileId, File)>,
+}
+
+impl Locks {
+    /// Locks a directory and what it holds: the text about the holder, and the database if there is
+    /// one.
+    pub(super) fn take(directory: &Path, text: &Path, database: &Path) -> Result<Locks, LockError> {
+        let holder = || -> Holder {
+            let read = own::read(text, TEXT_BYTES_MAX);
+            // That there is a holder matters more than who it is.
+            let text = read.ok().flatten().unwrap_or_default();
+            Holder::parse(&String::from_utf8_lossy(&text))
+        };
+        let directory = File::open(directory)?;
+        lock(&directory, holder)?;
+        let mut file = own::open(text)?;
+        lock(&file, holder)?;
+        let mut locks = Locks {
+            _directory: directory,
+            _text: file.try_clone()?,
+            databases: Vec::new(),
+        };
+        if own::inspect(database)?.is_some() {
+            locks.add(database, holder)?;
         }
-        write_holder(&mut file).map_err(LockError::Io)?;
-        Ok(Lock { _file: file })
+        write_holder(&mut file)?;
+        Ok(locks)
+    }
+
+    /// Locks a database that was made, or that has taken another one's place.
+    pub(super) fn add_database(&mut self, path: &Path) -> io::Result<()> {
+        self.add(path, Holder::default)
+            .map_err(|error| match error {
+                LockError::Held(_) => io::Error::other("another process has locked it"),
+                LockError::Unsupported(error) | LockError::Io(error) => error,
+            })
+    }
+
+    fn add(&mut self, path: &Path, holder: impl FnOnce() -> Holder) -> Result<(), LockError> {
+        let file = own::open(path)?;
+        let metadata = file.metadata()?;
+        let id = (metadata.dev(), metadata.ino());
+        if self.databases.iter().any(|(known, _)| *known == id) {
+            return Ok(());
+        }
+        lock(&file, holder)?;
+        self.databases.push((id, file));
+        Ok(())
+    }
+
+    /// Gives up the locks of databases other than this one.
+    pub(super) fn keep_database(&mut self, id: FileId) {
+        self.databases.retain(|(known, _)| *known == id);
+    }
+}
+
+fn lock(file: &File, holder: impl FnOnce() -> Holder) -> Result<(), LockError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(LockError::Held(holder())),
+        Err(TryLockError::Error(error)) => Err(LockError::Unsupported(error)),
     }
 }
 
@@ -121,23 +185,52 @@ mod tests {
         };
         assert_eq!(Holder::parse(&holder.to_text()), holder);
         assert_eq!(Holder::parse("\0\0nonsense"), Holder::default());
-        assert_eq!(
-            Holder::default().to_string(),
-            "process 0 on host unknown since unknown"
-        );
+        assert_eq!(Holder::default().to_string(), "another process");
     }
 
     #[test]
-    fn a_second_lock_is_refused_with_the_name_of_the_first() {
+    fn whatever_file_is_removed_a_second_engine_is_kept_out() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        let first = Lock::take(&path).unwrap();
-        let Err(LockError::Held(holder)) = Lock::take(&path) else {
+        let path = |name: &str| directory.path().join(name);
+        let take = || Locks::take(directory.path(), &path("lock"), &path("database"));
+        std::fs::write(path("database"), b"pages").unwrap();
+        let first = take().unwrap();
+        let Err(LockError::Held(holder)) = take() else {
             panic!("two locks at once")
         };
         assert_eq!(holder.pid, std::process::id());
         assert!(!holder.since.is_empty());
+        // The database is locked in another directory, too.
+        let other = tempfile::tempdir().unwrap();
+        std::fs::hard_link(path("database"), other.path().join("database")).unwrap();
+        let linked = Locks::take(
+            other.path(),
+            &other.path().join("lock"),
+            &other.path().join("database"),
+        );
+        assert!(matches!(linked, Err(LockError::Held(_))));
+        for name in ["lock", "database"] {
+            std::fs::remove_file(path(name)).unwrap();
+            assert!(matches!(take(), Err(LockError::Held(_))), "without {name}");
+        }
         drop(first);
-        assert!(Lock::take(&path).is_ok());
+        assert!(take().is_ok());
+    }
+
+    #[test]
+    fn a_database_is_locked_once_and_given_up_when_another_takes_its_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let mut locks = Locks::take(directory.path(), &path("lock"), &path("database")).unwrap();
+        for name in ["database", "copy", "copy"] {
+            std::fs::write(path(name), name).unwrap();
+            locks.add_database(&path(name)).unwrap();
+        }
+        assert_eq!(locks.databases.len(), 2);
+        let copy = std::fs::metadata(path("copy")).unwrap();
+        locks.keep_database((copy.dev(), copy.ino()));
+        assert_eq!(locks.databases.len(), 1);
+        assert!(File::open(path("database")).unwrap().try_lock().is_ok());
+        assert!(File::open(path("copy")).unwrap().try_lock().is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The layout of a group of changes in a file of the journal. Pure.
+//! The layout of a file of the journal: its head, groups of changes, and their end. Pure.
 
 use actors::engine::Revision;
 
@@ -9,6 +9,8 @@ use crate::storage::embedded::store_id::StoreId;
 pub const BLOCK: usize = 4096;
 
 const MAGIC: [u8; 4] = *b"tfjg";
+const HEAD_MAGIC: [u8; 4] = *b"tfjh";
+const END_MAGIC: [u8; 4] = *b"tfje";
 const HEADER_BYTES: usize = 44;
 
 /// The beginning of a group.
@@ -79,6 +81,81 @@ pub fn decode<'b>(store: &StoreId, bytes: &'b [u8]) -> Option<(GroupHeader, &'b 
     ))
 }
 
+/// The first block of a file: whose changes follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The store.
+    pub store: StoreId,
+    /// The epoch of the groups in this file.
+    pub epoch: u64,
+    /// The epoch that these groups continue. 0 if there is a checkpoint before them.
+    pub predecessor: u64,
+    /// The number of the last group of that epoch.
+    pub after: u64,
+}
+
+impl Head {
+    const BYTES: usize = 48;
+
+    /// The block.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut block = Vec::with_capacity(BLOCK);
+        block.extend_from_slice(&HEAD_MAGIC);
+        block.extend_from_slice(&[0; 4]);
+        block.extend_from_slice(&self.store);
+        for number in [self.epoch, self.predecessor, self.after] {
+            block.extend_from_slice(&number.to_le_bytes());
+        }
+        let checksum = crc32c::crc32c(block.get(8..).unwrap_or_default());
+        if let Some(place) = block.get_mut(4..8) {
+            place.copy_from_slice(&checksum.to_le_bytes());
+        }
+        block.resize(BLOCK, 0);
+        block
+    }
+
+    /// The head at the beginning of a file.
+    pub fn decode(bytes: &[u8]) -> Option<Head> {
+        let rest = bytes.strip_prefix(&HEAD_MAGIC)?;
+        let (expected, rest) = rest.split_first_chunk::<4>()?;
+        let (store, rest) = rest.split_first_chunk::<16>()?;
+        let (numbers, _) = rest.split_first_chunk::<24>()?;
+        if crc32c::crc32c(bytes.get(8..Head::BYTES)?) != u32::from_le_bytes(*expected) {
+            return None;
+        }
+        let [epoch, predecessor, after] =
+            [0, 8, 16].map(|at| numbers.get(at..at + 8).map_or(0, read_u64));
+        Some(Head {
+            store: *store,
+            epoch,
+            predecessor,
+            after,
+        })
+    }
+}
+
+/// The block behind the last group of an epoch: the groups of the next one are in the other file.
+pub fn encode_end(store: &StoreId, epoch: u64) -> Vec<u8> {
+    let mut block = vec![0; BLOCK];
+    for (place, byte) in block.iter_mut().zip(end(store, epoch)) {
+        *place = byte;
+    }
+    block
+}
+
+/// Whether an epoch ends here.
+pub fn is_end(store: &StoreId, epoch: u64, bytes: &[u8]) -> bool {
+    bytes.starts_with(&end(store, epoch))
+}
+
+fn end(store: &StoreId, epoch: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&END_MAGIC);
+    bytes[4..8].copy_from_slice(&checksum(store, epoch, &END_MAGIC).to_le_bytes());
+    bytes[8..].copy_from_slice(&epoch.to_le_bytes());
+    bytes
+}
+
 fn read_u64(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
@@ -122,6 +199,37 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(decode(&STORE, &flipped), None, "bit {bit}");
         }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_head_makes_it_no_head() {
+        let head = Head {
+            store: STORE,
+            epoch: 0x0102,
+            predecessor: 3,
+            after: 4,
+        };
+        let block = head.encode();
+        assert_eq!(block.len(), BLOCK);
+        assert_eq!(block[8..24], STORE);
+        assert_eq!(block[24..26], [2, 1]);
+        assert_eq!((block[32], block[40]), (3, 4));
+        assert_eq!(Head::decode(&block), Some(head));
+        for bit in 0..Head::BYTES * 8 {
+            let mut flipped = block.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Head::decode(&flipped), None, "bit {bit}");
+        }
+        assert_eq!(Head::decode(&block[..40]), None);
+    }
+
+    #[test]
+    fn an_epoch_ends_where_its_end_is() {
+        let block = encode_end(&STORE, 5);
+        assert_eq!(block.len(), BLOCK);
+        assert!(is_end(&STORE, 5, &block));
+        assert!(!is_end(&STORE, 6, &block) && !is_end(&[8; 16], 5, &block));
+        assert!(!is_end(&STORE, 5, &[0; BLOCK]) && !is_end(&STORE, 5, b""));
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! without a sync. A checkpoint makes redb itself durable and names the epoch in the other file,
 //! which forgets everything before it. Groups can go to the next epoch while the checkpoint that
 //! will name it is being made ([`Journal::switch`]). After a crash [`recover`] finds the groups of
-//! the epoch that redb names and those of the next one, and the caller applies them. The journal
-//! must not know tables, events or leases. `FORMAT.md` specifies its files to the byte.
+//! the epoch that redb names and those of the next one, and the caller applies them. Each file says
+//! in its head whose groups it holds and which ones it continues, so that a file that is lost,
+//! emptied or replaced is no empty one. The journal must not know tables, events or leases.
+//! `FORMAT.md` specifies its files to the byte.
 
 mod changes;
 mod group;
@@ -21,8 +23,8 @@ use super::disk::{DataFile, Disk};
 use super::error::Failure;
 use super::store_id::StoreId;
 pub use changes::{Change, Changes, TableId};
-use group::{BLOCK, GroupHeader};
-pub use scan::{Group, is_absent, recover};
+use group::{BLOCK, GroupHeader, Head};
+pub use scan::{Found, Group, Loss, recover};
 
 /// The files of the journal, which take turns.
 pub const FILES: [DataFile; 2] = [DataFile::Journal0, DataFile::Journal1];
@@ -112,7 +114,7 @@ impl Journal {
 
     /// Bytes of groups since the last checkpoint.
     pub fn bytes(&self) -> u64 {
-        self.open.as_ref().map_or(0, |open| open.end)
+        self.open.as_ref().map_or(0, |open| open.end - BLOCK as u64)
     }
 
     /// Whether a checkpoint is due, so that opening the store takes no longer than it should.
@@ -130,15 +132,20 @@ impl Journal {
     pub fn switch(&mut self) -> Result<Option<Epoch>, Failure> {
         // The next epoch continues the numbers of this one. So there must be groups in this one,
         // and nothing behind them that recovery may take for the next.
-        let open = self.open.as_ref();
-        let open = open.filter(|open| open.end > 0 && !open.has_remains);
-        let Some((epoch, groups)) = open.map(|open| (open.epoch, open.groups)) else {
+        let is_possible =
+            self.bytes() > 0 && self.open.as_ref().is_some_and(|open| !open.has_remains);
+        let Some(open) = self.open.as_ref().filter(|_| is_possible) else {
             return Ok(None);
         };
-        let PreparedEpoch(mut next) = self.prepare()?;
-        next.epoch = next_epoch(epoch);
-        next.groups = groups;
-        let epoch = next.epoch;
+        let (last, end, file) = (open.epoch, open.end, Arc::clone(&open.file));
+        let (epoch, groups) = (next_epoch(last), open.groups);
+        let PreparedEpoch(next) = self.prepare_epoch(epoch, last, groups)?;
+        // From here on the other file is needed, too. Its head is durable already.
+        match file.write(end, &group::encode_end(&self.store, last)) {
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => return Ok(None),
+            written => written?,
+        }
+        file.sync_data()?;
         self.open = Some(next);
         Ok(Some(epoch))
     }
@@ -211,12 +218,24 @@ impl Journal {
         Ok(Appended::Durably)
     }
 
-    /// Prepares the epoch after a checkpoint. redb must store its name durably, in the transaction
-    /// that makes the checkpoint, before [`Journal::begin`].
+    /// Prepares the epoch after a checkpoint. Its file says so durably when this returns. redb must
+    /// store its name durably, in the transaction that makes the checkpoint, before
+    /// [`Journal::begin`].
     ///
     /// # Errors
     /// When the file system fails.
     pub fn prepare(&mut self) -> Result<PreparedEpoch, Failure> {
+        self.prepare_epoch(random_epoch(), 0, 0)
+    }
+
+    /// Prepares an epoch in the file that the open one does not use. It follows from another epoch,
+    /// after so many groups, or from none.
+    fn prepare_epoch(
+        &mut self,
+        epoch: Epoch,
+        predecessor: Epoch,
+        groups: u64,
+    ) -> Result<PreparedEpoch, Failure> {
         let [first, second] = match self.files.clone() {
             [Some(first), Some(second)] => [first, second],
             _ => self.open_files()?,
@@ -225,15 +244,23 @@ impl Journal {
             Some(open) if open.number == 0 => (1, second),
             _ => (0, first),
         };
+        let head = Head {
+            store: self.store,
+            epoch,
+            predecessor,
+            after: groups,
+        };
+        file.write(0, &head.encode())?;
+        file.sync_data()?;
         let file_bytes = file.len()?.min(self.limits.file_bytes);
         Ok(PreparedEpoch(OpenEpoch {
-            epoch: random_epoch(),
+            epoch,
             number,
             file,
-            end: 0,
+            end: BLOCK as u64,
             changed_bytes: 0,
             file_bytes: file_bytes / BLOCK as u64 * BLOCK as u64,
-            groups: 0,
+            groups,
             has_remains: false,
         }))
     }

@@ -3,11 +3,11 @@
 use actors::engine::Revision;
 
 use super::changes::{Change, decode};
-use super::group::{self, BLOCK};
+use super::group::{self, BLOCK, Head};
 use super::{Epoch, FILES, next_epoch};
 use crate::storage::embedded::disk::{DataFile, Disk};
 use crate::storage::embedded::error::Failure;
-use crate::storage::embedded::store_id::StoreId;
+use crate::storage::embedded::store_id::{StoreId, to_hex};
 
 /// A group of changes that was found.
 pub struct Group {
@@ -31,72 +31,254 @@ impl Group {
     }
 }
 
-/// The groups of an epoch and of the next one, in order. A group is written only after the one
-/// before is durable. So a group that is not whole is the last one, and was not acknowledged,
-/// unless another one follows.
+/// The changes that a store's journal has.
+pub struct Found {
+    /// The groups, in order.
+    pub groups: Vec<Group>,
+    /// What is missing behind them.
+    pub loss: Option<Loss>,
+}
+
+/// Groups that were durable, or may have been, and that are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What is wrong with which file.
+    pub what: String,
+    /// A revision that is missing and the newest one known. Zero if none is known.
+    pub up_to: Revision,
+}
+
+/// The groups of an epoch and of the next one. A group is written only after the one before is
+/// durable. So a group that is not whole is the last one, and was not acknowledged, unless another
+/// one follows. Up to format 3 files had no heads.
 ///
 /// # Errors
-/// When the files can't be read or are missing, and when a group that was durable is damaged.
-pub fn recover(disk: &dyn Disk, store: &StoreId, epoch: Epoch) -> Result<Vec<Group>, Failure> {
+/// When the files can't be read.
+pub fn recover(
+    disk: &dyn Disk,
+    store: &StoreId,
+    epoch: Epoch,
+    has_heads: bool,
+) -> Result<Found, Failure> {
     let mut files = Vec::new();
     for file in FILES {
-        if disk.length(file)?.is_none() {
-            return Err(Failure::Corrupt(format!(
-                "its journal {} is missing, which holds the newest changes; restore it from the \
-                 same backup, or remove the files {} and {} to go on without these changes",
-                disk.path(file),
-                DataFile::StoreId.name(),
-                FILES.map(DataFile::name).join(", "),
-            )));
-        }
+        let bytes = match disk.length(file)? {
+            None => None,
+            Some(_) => Some(read(disk, file)?),
+        };
         files.push(File {
             path: disk.path(file),
-            bytes: read(disk, file)?,
+            bytes,
         });
     }
-    let mut groups = groups_of(&files, store, epoch)?;
-    let next = groups_of(&files, store, next_epoch(epoch))?;
-    let ended = groups.last().map_or(0, |group| group.number);
-    if let Some(first) = next.first()
-        && first.number != ended + 1
-    {
-        return Err(Failure::Corrupt(format!(
-            "{}: group {} follows group {ended}; the groups between them are damaged",
-            first.place, first.number
-        )));
+    Ok(Scan {
+        files: &files,
+        store,
+        has_heads,
     }
-    groups.extend(next);
-    Ok(groups)
+    .run(epoch))
 }
 
 /// A file of the journal.
 struct File {
     path: String,
-    bytes: Vec<u8>,
+    /// `None` when it is absent.
+    bytes: Option<Vec<u8>>,
 }
 
-/// The groups of an epoch, which one of the files has.
-fn groups_of(files: &[File], store: &StoreId, epoch: Epoch) -> Result<Vec<Group>, Failure> {
-    let mut groups = Vec::new();
-    for file in files {
-        let found = groups_in(file, store, epoch)?;
-        if !groups.is_empty() && !found.is_empty() {
-            return Err(Failure::Corrupt(format!(
-                "both of its journals hold the epoch {epoch:016x}"
-            )));
+/// The files of a store's journal.
+struct Scan<'f> {
+    files: &'f [File],
+    store: &'f StoreId,
+    has_heads: bool,
+}
+
+/// The groups of one epoch.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<Group>,
+    /// Whether the epoch ended, and the next one has begun.
+    has_ended: bool,
+    loss: Option<Loss>,
+}
+
+impl Scan<'_> {
+    fn run(&self, epoch: Epoch) -> Found {
+        let first = self.groups_of(epoch);
+        let Groups {
+            mut groups,
+            has_ended,
+            mut loss,
+        } = first;
+        if loss.is_none() {
+            let next = next_epoch(epoch);
+            let last = groups.last().map_or(0, |group| group.number);
+            let begun = self.head(next);
+            let follows = self.groups_of_if(next, has_ended || begun.is_some() || !self.has_heads);
+            let after = follows.groups.first().map(|group| group.number - 1);
+            let expected = after.or(begun.map(|head| head.after));
+            loss = match expected {
+                // The next epoch had begun, or may have, after groups that are not there.
+                Some(expected) if expected > last || (after.is_some() && expected < last) => {
+                    Some(Loss {
+                        what: format!(
+                            "group {} follows group {last}: the groups between them are missing or \
+                             damaged",
+                            expected + 1
+                        ),
+                        up_to: newest(&follows.groups),
+                    })
+                }
+                _ => follows.loss,
+            };
+            if loss.is_none() {
+                groups.extend(follows.groups);
+            }
         }
-        groups.extend(found);
+        Found { groups, loss }
     }
-    Ok(groups)
+
+    fn groups_of_if(&self, epoch: Epoch, is_expected: bool) -> Groups {
+        match is_expected {
+            true => self.groups_of(epoch),
+            false => Groups::default(),
+        }
+    }
+
+    /// The head of the file of an epoch.
+    fn head(&self, epoch: Epoch) -> Option<Head> {
+        self.files.iter().find_map(|file| {
+            let head = Head::decode(file.bytes.as_deref()?)?;
+            (head.store == *self.store && head.epoch == epoch).then_some(head)
+        })
+    }
+
+    /// The groups of an epoch that has begun.
+    fn groups_of(&self, epoch: Epoch) -> Groups {
+        if self.has_heads && self.head(epoch).is_none() {
+            return self.lost(self.files.iter().map(|file| self.state(file)).collect());
+        }
+        if !self.has_heads
+            && let Some(file) = self.files.iter().find(|file| file.bytes.is_none())
+        {
+            return self.lost(vec![format!("{} is missing", file.path)]);
+        }
+        let mut all = Groups::default();
+        for file in self.files {
+            let found = self.groups_in(file, epoch);
+            if !all.groups.is_empty() && !found.groups.is_empty() {
+                let what = format!("both of its journals hold the epoch {epoch:016x}");
+                return self.lost(vec![what]);
+            }
+            all.groups.extend(found.groups);
+            all.has_ended |= found.has_ended;
+            all.loss = all.loss.or(found.loss);
+        }
+        all
+    }
+
+    fn lost(&self, states: Vec<String>) -> Groups {
+        let loss = Some(Loss {
+            what: states.join(", and "),
+            up_to: Revision::ZERO,
+        });
+        Groups {
+            loss,
+            ..Groups::default()
+        }
+    }
+
+    /// What a file holds that does not hold the epoch that is needed.
+    fn state(&self, file: &File) -> String {
+        let path = &file.path;
+        let Some(bytes) = &file.bytes else {
+            return format!("{path} is missing");
+        };
+        match Head::decode(bytes) {
+            Some(head) if head.store != *self.store => {
+                format!("{path} is of store {}", to_hex(&head.store))
+            }
+            Some(_) => format!("{path} holds changes of another time"),
+            None if bytes.iter().all(|byte| *byte == 0) => format!("{path} is empty"),
+            None => format!("{path} is damaged"),
+        }
+    }
+
+    fn groups_in(&self, file: &File, epoch: Epoch) -> Groups {
+        let store = self.store;
+        let bytes = file.bytes.as_deref().unwrap_or_default();
+        let mut groups: Vec<Group> = Vec::new();
+        let mut end = 0;
+        if self.has_heads {
+            match Head::decode(bytes) {
+                Some(head) if head.store == *store && head.epoch == epoch => end = BLOCK,
+                _ => return Groups::default(),
+            }
+        }
+        while let Some((header, body, length)) =
+            group::decode(store, bytes.get(end..).unwrap_or_default())
+            && header.epoch == epoch
+            && groups
+                .last()
+                .is_none_or(|group| header.number == group.number + 1)
+        {
+            groups.push(Group {
+                number: header.number,
+                last: header.last,
+                body: body.to_vec(),
+                place: format!("{}, offset {end}", file.path),
+            });
+            end += length;
+        }
+        let has_ended =
+            self.has_heads && group::is_end(store, epoch, bytes.get(end..).unwrap_or_default());
+        let mut loss = None;
+        let mut blocks = (end..bytes.len()).step_by(BLOCK).skip(1);
+        while let Some(at) = blocks.next().filter(|_| !has_ended) {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let later = group::decode(store, rest).filter(|(header, ..)| header.epoch == epoch);
+            let is_end = self.has_heads && group::is_end(store, epoch, rest);
+            if later.is_none() && !is_end {
+                continue;
+            }
+            let what = match groups.last() {
+                Some(group) => format!(
+                    "group {} after revision {}",
+                    group.number + 1,
+                    newest(&groups)
+                ),
+                None => "the first group".to_owned(),
+            };
+            let follows = match &later {
+                Some((header, ..)) => {
+                    format!("group {} up to revision {}", header.number, header.last)
+                }
+                None => "the end of its epoch".to_owned(),
+            };
+            loss = Some(Loss {
+                what: format!(
+                    "{}, offset {end}: {what} is damaged, and {follows} follows it",
+                    file.path
+                ),
+                up_to: later.map_or(Revision::ZERO, |(header, ..)| header.last),
+            });
+            break;
+        }
+        Groups {
+            groups,
+            has_ended,
+            loss,
+        }
+    }
 }
 
-/// Whether neither file is there.
-///
-/// # Errors
-/// When the directory can't be read.
-pub fn is_absent(disk: &dyn Disk) -> Result<bool, Failure> {
-    let lengths = [disk.length(FILES[0])?, disk.length(FILES[1])?];
-    Ok(lengths == [None, None])
+/// The newest revision of groups.
+fn newest(groups: &[Group]) -> Revision {
+    groups
+        .iter()
+        .map(|group| group.last)
+        .max()
+        .unwrap_or_default()
 }
 
 fn read(disk: &dyn Disk, file: DataFile) -> Result<Vec<u8>, Failure> {
@@ -105,45 +287,6 @@ fn read(disk: &dyn Disk, file: DataFile) -> Result<Vec<u8>, Failure> {
     let mut bytes = vec![0; length];
     backend.read(0, &mut bytes)?;
     Ok(bytes)
-}
-
-fn groups_in(file: &File, store: &StoreId, epoch: Epoch) -> Result<Vec<Group>, Failure> {
-    let File { path, bytes } = file;
-    let mut groups: Vec<Group> = Vec::new();
-    let mut end = 0;
-    while let Some((header, body, length)) =
-        group::decode(store, bytes.get(end..).unwrap_or_default())
-        && header.epoch == epoch
-        && groups
-            .last()
-            .is_none_or(|group| header.number == group.number + 1)
-    {
-        groups.push(Group {
-            number: header.number,
-            last: header.last,
-            body: body.to_vec(),
-            place: format!("{path}, offset {end}"),
-        });
-        end += length;
-    }
-    let mut blocks = (end..bytes.len()).step_by(BLOCK).skip(1);
-    let later = blocks.find_map(|at| {
-        let (header, ..) = group::decode(store, bytes.get(at..)?)?;
-        (header.epoch == epoch).then_some(header)
-    });
-    let Some(later) = later else {
-        return Ok(groups);
-    };
-    let revision = groups.iter().map(|group| group.last).max();
-    let damaged = match groups.last().zip(revision) {
-        Some((group, revision)) => format!("group {} after revision {revision}", group.number + 1),
-        None => "the first group".to_owned(),
-    };
-    Err(Failure::Corrupt(format!(
-        "its journal {path}, offset {end}: {damaged} is damaged, and group {} up to revision {} \
-         follows it",
-        later.number, later.last
-    )))
 }
 
 #[cfg(test)]
@@ -239,8 +382,8 @@ mod tests {
             if journal.switch().unwrap().is_some() {
                 journal.append(&record(9)).unwrap();
             }
-            let found = recover(&*disk, &STORE, epoch).map_err(|failure| failure.to_string());
-            assert_eq!(found.unwrap().len() as u64, groups + 1);
+            let found = recover(&*disk, &STORE, epoch, true).unwrap();
+            assert_eq!((found.groups.len() as u64, found.loss), (groups + 1, None));
         }
     }
 
@@ -259,9 +402,10 @@ mod tests {
         for (file, at) in flips {
             flip(directory.path(), *file, *at);
         }
-        match recover(&*disk, &STORE, epoch) {
-            Ok(found) => Ok(found.iter().map(|group| group.number).collect()),
-            Err(failure) => Err(failure.to_string()),
+        let found = recover(&*disk, &STORE, epoch, true).unwrap();
+        match found.loss {
+            None => Ok(found.groups.iter().map(|group| group.number).collect()),
+            Some(loss) => Err(loss.what),
         }
     }
 
@@ -270,9 +414,7 @@ mod tests {
         assert_eq!(recovered([3, 0], &[]), Ok(vec![1, 2, 3]));
         assert_eq!(recovered([3, 2], &[]), Ok(vec![1, 2, 3, 4, 5]));
         // A torn tail of either.
-        let torn = (DataFile::Journal0, 2 * BLOCK + 50);
-        assert_eq!(recovered([3, 0], &[torn]), Ok(vec![1, 2]));
-        let torn = (DataFile::Journal1, BLOCK + 50);
+        let torn = (DataFile::Journal1, 2 * BLOCK + 50);
         assert_eq!(recovered([3, 2], &[torn]), Ok(vec![1, 2, 3, 4]));
     }
 
@@ -280,17 +422,28 @@ mod tests {
     fn a_damaged_group_before_the_next_epoch_is_no_torn_tail() {
         for (place, what) in [
             (
-                (DataFile::Journal0, 2 * BLOCK + 50),
-                "group 4 follows group 2",
+                (DataFile::Journal0, 3 * BLOCK + 50),
+                "group 3 after revision 2 is damaged, and the end of its epoch follows it",
             ),
-            ((DataFile::Journal0, 50), "the first group is damaged"),
-            ((DataFile::Journal1, 50), "the first group is damaged"),
+            (
+                (DataFile::Journal0, BLOCK + 50),
+                "the first group is damaged",
+            ),
+            (
+                (DataFile::Journal1, BLOCK + 50),
+                "the first group is damaged",
+            ),
+            ((DataFile::Journal0, 9), "journal-0 is damaged"),
+            ((DataFile::Journal1, 9), "journal-1 is damaged"),
         ] {
             let refused = recovered([3, 2], &[place]).unwrap_err();
             assert!(refused.contains(what), "{refused}");
         }
-        let all = [0, 1, 2].map(|block| (DataFile::Journal0, block * BLOCK + 50));
-        let refused = recovered([3, 2], &all).unwrap_err();
-        assert!(refused.contains("group 4 follows group 0"), "{refused}");
+        let end = (DataFile::Journal0, 4 * BLOCK + 9);
+        let last = (DataFile::Journal0, 3 * BLOCK + 50);
+        let refused = recovered([3, 2], &[last, end]).unwrap_err();
+        assert!(refused.contains("group 4 follows group 2"), "{refused}");
+        // The end alone proves nothing, and neither does its absence.
+        assert_eq!(recovered([3, 2], &[end]), Ok(vec![1, 2, 3, 4, 5]));
     }
 }

@@ -79,6 +79,7 @@ impl ReaderPool {
         let store = self.state.store()?;
         let (answer, answered) = oneshot::channel();
         let alarm = Arc::clone(&self.alarm);
+        let state = Arc::clone(&self.state);
         let job = Box::new(move || {
             // redb can panic on damaged pages. An uncaught panic would end the thread without an
             // answer.
@@ -86,6 +87,11 @@ impl ReaderPool {
             let result = result
                 .unwrap_or_else(|panic| Err(ReadError::Failure(Failure::from_panic(&*panic))));
             let result = conclude(result, &store, &alarm);
+            if result.is_err()
+                && let Some(damage) = store.damage()
+            {
+                state.damage.note(&store.file(), damage);
+            }
             // Drop the database before the caller acts on the answer.
             drop((store, permit));
             let _ = answer.send(result);
@@ -129,6 +135,7 @@ fn conclude<T>(
     result.map_err(|error| match error {
         ReadError::Engine(error) => error,
         ReadError::Failure(failure) => {
+            let failure = store.explain(failure);
             if failure.breaks_database() {
                 alarm(store, &failure);
             }

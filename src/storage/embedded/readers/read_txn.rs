@@ -26,8 +26,7 @@ pub struct ReadTxn {
 impl ReadTxn {
     pub fn open(store: &Store) -> Result<ReadTxn, Failure> {
         let transaction = store.read()?;
-        let meta = Meta::read(&transaction)?
-            .ok_or_else(|| Failure::Corrupt("table meta: it is missing".to_owned()))?;
+        let meta = Meta::of(&transaction)?;
         Ok(ReadTxn {
             events: transaction.open_table(EVENTS)?,
             live: transaction.open_table(LIVE)?,

@@ -11,18 +11,9 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 
-use super::page::{
-    Entry, Link, PAGE_BYTES, Page, Region, Widths, checksum, u32_at, u64_at, u128_at,
-};
+use crate::storage::embedded::pages::Header;
+use crate::storage::embedded::pages::page::{Entry, Link, Page, Region, Table, Widths};
 
-const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
-/// The flags of a file in use, except the bit that names the newest commit: the file was not
-/// closed, and commits have two phases.
-const FLAGS: u8 = 0b110;
-/// The version of redb's file format.
-const FORMAT: u8 = 3;
-const HEADER_BYTES: usize = 320;
-const SLOT_BYTES: usize = 128;
 /// How often the header is read before it counts as damaged. A header that is being written looks
 /// damaged.
 const HEADER_READS: u32 = 3;
@@ -30,15 +21,6 @@ const HEADER_PAUSE: Duration = Duration::from_millis(2);
 
 /// How redb orders the keys of a table.
 pub type Compare = fn(&[u8], &[u8]) -> Ordering;
-
-/// A tree of pages: a table, or a list of tables.
-#[derive(Clone, Debug)]
-pub struct Tree {
-    /// The table's name.
-    pub name: String,
-    root: Option<Link>,
-    widths: Widths,
-}
 
 /// What a walk finds.
 pub enum Found<'p> {
@@ -63,9 +45,7 @@ pub struct Damage<'p> {
 /// The file as of one durable commit.
 pub struct Image<'f> {
     file: &'f dyn StorageBackend,
-    header: [u8; HEADER_BYTES],
-    /// The sizes of the file's regions. They never change.
-    pub region: Region,
+    header: Header,
 }
 
 impl<'f> Image<'f> {
@@ -83,63 +63,32 @@ impl<'f> Image<'f> {
     }
 
     fn read(file: &'f dyn StorageBackend) -> Result<Image<'f>, String> {
-        let mut header = [0; HEADER_BYTES];
-        file.read(0, &mut header)
-            .map_err(|error| format!("it can't be read: {error}"))?;
-        let geometry = || {
-            let page_bytes = u32_at(&header, 12).filter(|bytes| u64::from(*bytes) == PAGE_BYTES);
-            page_bytes.filter(|_| header.starts_with(MAGIC))?;
-            Some(Region {
-                header_pages: u32_at(&header, 16)?,
-                data_pages: u32_at(&header, 20)?,
-            })
-        };
-        let region = geometry().ok_or("it is no header of a database")?;
-        let image = Image {
-            file,
-            header,
-            region,
-        };
-        let slot = image.slot();
-        if u128_at(slot, 112) != slot.get(..112).map(checksum) {
-            return Err("its newest commit has not the checksum that it should have".to_owned());
-        }
-        // The format of the older commit is checked too. Nothing else of that commit is.
-        let formats = [64, 64 + SLOT_BYTES].map(|at| header[at]);
-        if header[9] & !1 != FLAGS || formats != [FORMAT; 2] {
-            return Err(format!(
-                "its flags are {} and its formats {formats:?}, and should be {FLAGS} and {FORMAT}",
-                header[9] & !1
-            ));
-        }
-        Ok(image)
+        let header = Header::read(file)?;
+        header.check_in_use()?;
+        Ok(Image { file, header })
     }
 
-    /// The slot of the newest durable commit. A bit of the header names one of two.
-    fn slot(&self) -> &[u8] {
-        let second = usize::from(self.header[9] & 1);
-        &self.header[64 + second * SLOT_BYTES..][..SLOT_BYTES]
+    /// The sizes of the file's regions.
+    pub fn region(&self) -> Region {
+        self.header.region
     }
 
     /// Whether the newest durable commit is still the same. If the file cannot be read, the
     /// database is being reopened and will have another one.
     fn is_current(&self) -> bool {
-        Image::read(self.file).is_ok_and(|now| now.slot() == self.slot())
+        Image::read(self.file).is_ok_and(|now| now.header.slot() == self.header.slot())
     }
 
     /// The lists of tables: redb's own, and the engine's.
-    pub fn lists(&self) -> [Tree; 2] {
-        let slot = self.slot();
-        let list = |name: &str, is_there: usize, root: usize| Tree {
+    pub fn lists(&self) -> [Table; 2] {
+        let list = |name: &str, root| Table {
             name: name.to_owned(),
-            root: (slot[is_there] != 0)
-                .then(|| slot.get(root..).and_then(Link::parse))
-                .flatten(),
+            root,
             widths: Widths::default(),
         };
         [
-            list("the database's own tables", 2, 40),
-            list("the list of tables", 1, 8),
+            list("the database's own tables", self.header.own_tables()),
+            list("the list of tables", self.header.tables()),
         ]
     }
 
@@ -147,7 +96,7 @@ impl<'f> Image<'f> {
     /// and about `bytes_max`. Answers how far it came.
     pub fn walk(
         &self,
-        tree: &Tree,
+        tree: &Table,
         compare: Compare,
         after: Option<Vec<u8>>,
         bytes_max: u64,
@@ -174,7 +123,7 @@ impl<'f> Image<'f> {
 
     /// Reads a page and checks it. Fails with what is wrong with it.
     fn page(&self, link: Link, widths: Widths) -> Result<Page, (String, Option<Page>)> {
-        let place = link.place(self.region);
+        let place = link.place(self.header.region);
         let place: Range<u64> = place.ok_or(("it has no place in the file".to_owned(), None))?;
         let mut bytes = vec![0; (place.end - place.start) as usize];
         if let Err(error) = self.file.read(place.start, &mut bytes) {
@@ -279,26 +228,4 @@ impl Walk<'_, '_> {
             _ => false,
         }
     }
-}
-
-/// Parses a table's entry in a list of tables.
-pub fn parse_table((name, definition): Entry<'_>) -> Option<Tree> {
-    let width = |at: usize| match definition.get(at)? {
-        0 => Some(None),
-        _ => Some(Some(u32_at(definition, at + 1)? as usize)),
-    };
-    let root = match definition.get(9)? {
-        0 => None,
-        _ => Some(Link::parse(definition.get(10..)?)?),
-    };
-    // The number of entries comes before the root.
-    u64_at(definition, 1)?;
-    Some(Tree {
-        name: String::from_utf8_lossy(name).into_owned(),
-        root,
-        widths: Widths {
-            key: width(42)?,
-            value: width(47)?,
-        },
-    })
 }

@@ -6,11 +6,10 @@
 //! for this thread, it locks nothing, and it never writes. It knows neither the writer nor the
 //! readers.
 //!
-//! [`pass`] decides what is read next, [`image`] and [`page`] read redb's pages past its cache,
+//! [`pass`] decides what is read next, [`image`] reads redb's pages past its cache,
 //! [`rows`] compares the tables.
 
 mod image;
-mod page;
 mod pass;
 mod rows;
 

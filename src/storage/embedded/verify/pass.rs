@@ -17,12 +17,12 @@ use crate::storage::embedded::disk::DataFile;
 use crate::storage::embedded::engine_state::EngineState;
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::metrics;
+use crate::storage::embedded::pages::page::{self, Entry, Region, Table, parse_table};
 use crate::storage::embedded::record::LeaseRecord;
 use crate::storage::embedded::schema::decode_event;
 use crate::storage::embedded::store::{Alarm, Store};
 
-use super::image::{self, Compare, End, Found, Image, Tree, parse_table};
-use super::page::{self, Entry, Region};
+use super::image::{self, Compare, End, Found, Image};
 use super::rows::{self, Rows, quoted};
 
 /// The bytes of one step. Between two steps the thread can be stopped.
@@ -204,7 +204,7 @@ fn check_own_tables(
             return (Stage::Begin, StepOutcome::Over);
         }
     };
-    if *region.get_or_insert(image.region) != image.region {
+    if *region.get_or_insert(image.region()) != image.region() {
         found("the header: the size of regions in it has changed".to_owned());
         return (Stage::Begin, StepOutcome::Over);
     }
@@ -275,7 +275,7 @@ fn check_table(
 }
 
 /// The tables in a list of tables.
-fn list(image: &Image<'_>, list: &Tree, found: &mut dyn FnMut(String)) -> (Vec<Tree>, u64, End) {
+fn list(image: &Image<'_>, list: &Table, found: &mut dyn FnMut(String)) -> (Vec<Table>, u64, End) {
     let mut tables = Vec::new();
     let walked = image.walk(list, Ord::cmp, None, u64::MAX, &mut |seen| match seen {
         Found::Entry(entry) => match parse_table(entry) {

@@ -135,6 +135,17 @@ impl<'t> WriteTxn<Tables<'t>> {
         original.write_names(&mut self.tables.meta)
     }
 
+    /// Goes on at a later revision. Nothing before it is history any more, and everything that it
+    /// superseded must have been removed.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn skip_to(&mut self, revision: Revision) -> Result<(), Failure> {
+        self.totals.revision = revision;
+        self.tables.write_meta(&schema::compacted_row(revision))?;
+        self.tables.write_meta(&schema::scrubbed_row(revision))
+    }
+
     /// Writes the totals. After this the tables are consistent. Answers the totals, and the changes
     /// if they were recorded.
     ///

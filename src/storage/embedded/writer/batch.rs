@@ -52,7 +52,7 @@ impl WriterThread {
         let mut attempt = Attempt::default();
         let result = catch_unwind(AssertUnwindSafe(|| self.attempt(&requests, &mut attempt)));
         let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
-        match result {
+        match result.map_err(|failure| self.explain(failure)) {
             Ok(totals) => {
                 metrics::committed(attempt.events.len(), requests.len(), started.elapsed());
                 self.answer(requests, attempt, totals);
@@ -130,6 +130,7 @@ impl WriterThread {
         let before = self.state.totals().retained_bytes;
         attempt.committing = true;
         self.commit_planned(&store, changes, rows, &attempt.events)?;
+        store.acknowledge(&self.state.name, totals.revision)?;
         self.last_mark = last_mark;
         self.disk_space
             .wrote(totals.retained_bytes.saturating_sub(before));

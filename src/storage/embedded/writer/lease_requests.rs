@@ -275,6 +275,7 @@ impl WriterThread {
         let count = events.len();
         metrics::committed(count, count, started.elapsed());
         if count > 0 {
+            store.acknowledge(&self.state.name, totals.revision)?;
             self.publish(&events.into(), totals);
         }
         Ok(count as u64)

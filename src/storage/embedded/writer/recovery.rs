@@ -81,10 +81,9 @@ impl WriterThread {
 
     fn reopen(&mut self) -> Result<Revision, Failure> {
         let opened = catch_unwind(AssertUnwindSafe(|| {
-            let cache_bytes = self.state.options.cache_bytes;
+            let (disk, options) = (&*self.state.disk, &self.state.options);
             let expected = Some(self.state.name);
-            let (store, opened) =
-                Store::open(&*self.state.disk, DataFile::Log, cache_bytes, expected)?;
+            let (store, opened) = Store::open(disk, DataFile::Log, options, expected, None)?;
             let missed = self.missed(&store, &opened)?;
             Ok((store, opened, missed))
         }));
@@ -100,6 +99,7 @@ impl WriterThread {
         self.leases.reload(&opened, uptime);
         self.store = Some(Arc::clone(&store));
         self.state.set_compacted(opened.meta.compacted);
+        store.acknowledge(&self.state.name, opened.meta.totals.revision)?;
         self.publish(&missed.into(), opened.meta.totals);
         self.state.set_store(Some(store));
         self.state.set_health(Health::Serving);

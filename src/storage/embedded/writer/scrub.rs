@@ -28,6 +28,7 @@ impl WriterThread {
         let result = catch_unwind(AssertUnwindSafe(|| work(self)));
         let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
         result.map_err(|failure| {
+            let failure = self.explain(failure);
             let error = failure.to_engine_error(&self.state.file());
             // A damaged record stays damaged. Reopening would only interrupt everybody.
             if failure.needs_reopening() {
@@ -129,6 +130,7 @@ impl WriterThread {
             drop(store);
             // What the old file held may be in the journal, too.
             writer.journal.remove()?;
+            fresh.acknowledge(&writer.state.name, writer.state.positions.revision())?;
             Ok(Promotion::Done(writer.state.set_store(Some(fresh))))
         });
         metrics::promoted(started.elapsed());

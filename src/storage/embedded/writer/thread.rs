@@ -232,7 +232,16 @@ impl WriterThread {
     /// Why the applier gave up.
     pub(super) fn apply_failure(&self) -> Option<Failure> {
         let store = self.store.as_ref();
-        store.and_then(|store| store.unapplied().failure())
+        let failure = store.and_then(|store| store.unapplied().failure());
+        failure.map(|failure| self.explain(failure))
+    }
+
+    /// The failure with the damage that it comes from.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        match &self.store {
+            Some(store) => store.explain(failure),
+            None => failure,
+        }
     }
 
     /// The database, or an error while there is none.

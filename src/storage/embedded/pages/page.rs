@@ -27,6 +27,11 @@ pub struct Link {
 }
 
 impl Link {
+    /// The checksum of what the page covers.
+    pub fn checksum(self) -> u128 {
+        self.checksum
+    }
+
     /// Parses the page number and then the checksum.
     pub fn parse(bytes: &[u8]) -> Option<Link> {
         Some(Link {
@@ -64,7 +69,7 @@ pub struct Region {
 }
 
 /// The widths of the keys and values of a tree, where all have one width.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Widths {
     /// Of keys.
     pub key: Option<usize>,
@@ -73,8 +78,8 @@ pub struct Widths {
 }
 
 /// A page that was read.
-pub struct Page {
-    bytes: Vec<u8>,
+pub struct Page<B = Vec<u8>> {
+    bytes: B,
     widths: Widths,
 }
 
@@ -85,101 +90,162 @@ pub type Child<'p> = (Link, Option<&'p [u8]>);
 /// An entry's key and value.
 pub type Entry<'p> = (&'p [u8], &'p [u8]);
 
-impl Page {
+impl<B: AsRef<[u8]>> Page<B> {
     /// A page from the bytes at its place.
-    pub fn new(bytes: Vec<u8>, widths: Widths) -> Page {
+    pub fn new(bytes: B, widths: Widths) -> Page<B> {
         Page { bytes, widths }
     }
 
     /// Whether the bytes have the checksum that the parent names.
     pub fn is_whole(&self, link: Link) -> bool {
-        let end = match self.bytes.first() {
-            Some(&LEAF) => self
-                .leaf_ends()
-                .and_then(|(_, values)| values.last().copied()),
-            Some(&BRANCH) => self
-                .branch_ends()
-                .and_then(|(_, keys)| keys.last().copied()),
-            _ => None,
+        self.checksum() == Some(link.checksum)
+    }
+
+    /// The checksum of what the page covers. `None` for what is no page.
+    pub fn checksum(&self) -> Option<u128> {
+        let last = self.count().checked_sub(1)?;
+        let end = match self.bytes().first() {
+            Some(&LEAF) => {
+                let (value_table, start) = self.leaf_tables();
+                let first = self.end(last, self.widths.key, 4, start)?;
+                self.end(last, self.widths.value, value_table, first)?
+            }
+            Some(&BRANCH) => {
+                let (table, start) = self.branch_tables();
+                self.end(last, self.widths.key, table, start)?
+            }
+            _ => return None,
         };
-        let covered = end.and_then(|end| self.bytes.get(..end));
-        covered.is_some_and(|covered| checksum(covered) == link.checksum)
+        Some(checksum(self.bytes().get(..end)?))
     }
 
     /// The bytes of the page.
     pub fn len(&self) -> u64 {
-        self.bytes.len() as u64
+        self.bytes().len() as u64
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// The pages below a branch; none below a leaf.
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        let is_branch = self.bytes().first() == Some(&BRANCH);
+        let count = if is_branch { self.count() + 1 } else { 0 };
+        (0..count).map_while(|n| self.link(n))
+    }
+
+    /// The child of a branch with this index.
+    fn link(&self, n: usize) -> Option<Link> {
+        let links = 8 + 16 * (self.count() + 1);
+        Some(Link {
+            number: u64_at(self.bytes(), links + 8 * n)?,
+            checksum: u128_at(self.bytes(), 8 + 16 * n)?,
+        })
     }
 
     /// The children of a branch; `None` for a leaf.
     pub fn children(&self) -> Option<Vec<Child<'_>>> {
-        if self.bytes.first() != Some(&BRANCH) {
+        if self.bytes().first() != Some(&BRANCH) {
             return None;
         }
-        let (start, ends) = self.branch_ends()?;
-        let links = 8 + 16 * (self.count() + 1);
+        let (table, start) = self.branch_tables();
+        let ends = self.ends(self.widths.key, table, start)?;
         let child = |n: usize| {
-            let link = Link {
-                number: u64_at(&self.bytes, links + 8 * n)?,
-                checksum: u128_at(&self.bytes, 8 + 16 * n)?,
-            };
-            let greatest = range_of(start, &ends, n).and_then(|range| self.bytes.get(range));
-            Some((link, greatest))
+            let greatest = range_of(start, &ends, n).and_then(|range| self.bytes().get(range));
+            Some((self.link(n)?, greatest))
         };
         (0..=self.count()).map(child).collect()
     }
 
     /// The entries of a leaf, as far as they can be parsed.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let is_leaf = self.bytes.first() == Some(&LEAF);
-        let ends = self.leaf_ends().filter(|_| is_leaf);
-        ends.into_iter().flat_map(move |(start, mut ends)| {
-            let values = ends.split_off(ends.len() / 2);
-            let first = ends.last().copied().unwrap_or_default();
+        let is_leaf = self.bytes().first() == Some(&LEAF);
+        let ends = is_leaf.then(|| self.leaf_ends()).flatten();
+        ends.into_iter().flat_map(move |(start, keys, values)| {
+            let first = keys.last().copied().unwrap_or_default();
             (0..values.len()).filter_map(move |n| {
-                let key = self.bytes.get(range_of(start, &ends, n)?)?;
-                Some((key, self.bytes.get(range_of(first, &values, n)?)?))
+                let key = self.bytes().get(range_of(start, &keys, n)?)?;
+                Some((key, self.bytes().get(range_of(first, &values, n)?)?))
             })
         })
     }
 
     /// The number of keys.
     fn count(&self) -> usize {
-        let count = self.bytes.get(2..4).and_then(|bytes| bytes.try_into().ok());
+        let count = self.bytes().get(2..4);
+        let count = count.and_then(|bytes| bytes.try_into().ok());
         usize::from(u16::from_le_bytes(count.unwrap_or_default()))
     }
 
-    /// The start of a leaf's keys, and the end of each key and then of each value.
-    fn leaf_ends(&self) -> Option<(usize, Vec<usize>)> {
-        let n = self.count();
-        let table = |width: Option<usize>| if width.is_none() { 4 * n } else { 0 };
+    /// The places in a leaf of the table of its values' ends, and of its keys.
+    fn leaf_tables(&self) -> (usize, usize) {
+        let table = |width: Option<usize>| if width.is_none() { 4 * self.count() } else { 0 };
         let value_table = 4 + table(self.widths.key);
-        let start = value_table + table(self.widths.value);
-        let mut ends = self.ends(self.widths.key, 4, start)?;
-        ends.extend(self.ends(self.widths.value, value_table, *ends.last()?)?);
-        Some((start, ends))
+        (value_table, value_table + table(self.widths.value))
     }
 
-    /// The start of a branch's keys, and the end of each.
-    fn branch_ends(&self) -> Option<(usize, Vec<usize>)> {
+    /// The start of a leaf's keys, the end of each key, and the end of each value.
+    fn leaf_ends(&self) -> Option<(usize, Vec<usize>, Vec<usize>)> {
+        let (value_table, start) = self.leaf_tables();
+        let keys = self.ends(self.widths.key, 4, start)?;
+        let values = self.ends(self.widths.value, value_table, *keys.last()?)?;
+        Some((start, keys, values))
+    }
+
+    /// The places in a branch of the table of its keys' ends, and of its keys.
+    fn branch_tables(&self) -> (usize, usize) {
         let n = self.count();
         let table = 8 + 24 * (n + 1);
-        let start = table + if self.widths.key.is_none() { 4 * n } else { 0 };
-        Some((start, self.ends(self.widths.key, table, start)?))
+        let ends = if self.widths.key.is_none() { 4 * n } else { 0 };
+        (table, table + ends)
     }
 
-    /// The ends of as many parts as there are keys. Either all parts have one width or the table of
-    /// ends has them.
+    /// The ends of as many parts as there are keys.
     fn ends(&self, width: Option<usize>, table: usize, start: usize) -> Option<Vec<usize>> {
-        let end = |n: usize| match width {
-            Some(width) => Some(start + width * (n + 1)),
-            None => {
-                let bytes = self.bytes.get(table + 4 * n..table + 4 * n + 4)?;
-                Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
-            }
-        };
-        (0..self.count()).map(end).collect()
+        let ends = (0..self.count()).map(|n| self.end(n, width, table, start));
+        ends.collect()
     }
+
+    /// The end of a part. Either all parts have one width or the table of ends has them.
+    fn end(&self, n: usize, width: Option<usize>, table: usize, start: usize) -> Option<usize> {
+        match width {
+            Some(width) => width.checked_mul(n + 1)?.checked_add(start),
+            None => u32_at(self.bytes(), table + 4 * n).map(|end| end as usize),
+        }
+    }
+}
+
+/// A table, as the list of tables names it.
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// The root of its tree; `None` while it is empty.
+    pub root: Option<Link>,
+    /// The widths of its keys and values.
+    pub widths: Widths,
+}
+
+/// Parses a table's entry in a list of tables.
+pub fn parse_table((name, definition): Entry<'_>) -> Option<Table> {
+    let width = |at: usize| match definition.get(at)? {
+        0 => Some(None),
+        _ => Some(Some(u32_at(definition, at + 1)? as usize)),
+    };
+    let root = match definition.get(9)? {
+        0 => None,
+        _ => Some(Link::parse(definition.get(10..)?)?),
+    };
+    // The number of entries comes before the root.
+    u64_at(definition, 1)?;
+    Some(Table {
+        name: String::from_utf8_lossy(name).into_owned(),
+        root,
+        widths: Widths {
+            key: width(42)?,
+            value: width(47)?,
+        },
+    })
 }
 
 /// The part with this index among consecutive parts.
