@@ -85,8 +85,8 @@ fn summed(pod: &Object, side: Side, of: impl Fn(&Value, Side) -> Quantities) -> 
         // Of what it does not mention, the start needs what goes on beside it, as before.
         let needed = own.into_iter().map(|(name, own)| {
             let needed = match (beside.get(&name), is_sidecar) {
-                (Some(beside), true) => *beside,
-                (Some(beside), false) => own.plus(*beside),
+                (Some(beside), true) => beside.clone(),
+                (Some(beside), false) => own.plus(beside),
                 (None, _) => own,
             };
             (name, needed)
@@ -157,8 +157,8 @@ fn grown(pod: &Object, side: Side, mut sum: Quantities) -> Quantities {
 /// Adds amounts to others.
 pub(super) fn add(sum: &mut Quantities, more: &Quantities) {
     for (name, quantity) in more {
-        let before = sum.get(name).copied();
-        let after = before.map_or(*quantity, |before| before.plus(*quantity));
+        let before = sum.get(name);
+        let after = before.map_or_else(|| quantity.clone(), |before| before.plus(quantity));
         sum.insert(name.clone(), after);
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn add(sum: &mut Quantities, more: &Quantities) {
 fn raise(most: &mut Quantities, others: &Quantities) {
     for (name, quantity) in others {
         if most.get(name).is_none_or(|before| before < quantity) {
-            most.insert(name.clone(), *quantity);
+            most.insert(name.clone(), quantity.clone());
         }
     }
 }

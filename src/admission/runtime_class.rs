@@ -110,7 +110,7 @@ impl ValidatingPlugin for RuntimeClass {
             // The pod has it in thousandths, as all quantities of pods.
             let defined = class.as_ref().and_then(overhead_of).map(|mut defined| {
                 let amounts = defined.values_mut();
-                amounts.for_each(|amount| *amount = amount.rounded_to_milli());
+                amounts.for_each(|amount| *amount = amount.clone().rounded_to_milli());
                 defined
             });
             match wrong_overhead(pod, defined) {

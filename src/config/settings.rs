@@ -114,9 +114,9 @@ settings! {
         require_existing_data: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
-        /// Start a store of data-dir that lacks its newest revisions, from this one on. A start that
-        /// finds them missing is refused and names the revision; what they held is lost. Without
-        /// effect on a store that lacks nothing. 0 accepts no loss.
+        /// Start a store of data-dir that lacks its newest revisions, from this one on. A start
+        /// that finds them missing is refused and names the revision; what they held is lost.
+        /// Without effect on a store that lacks nothing. 0 accepts no loss.
         /// [default: 0]
         accept_loss: u64 ["REVISION"] = 0;
 

@@ -1,13 +1,17 @@
 //! Quantities: `500m`, `1Gi`, `1e3` (API-254).
 //!
 //! A quantity is kept in whole billionths, which is the least that Kubernetes tells apart; what is
-//! less is rounded away from zero. So sums and comparisons are exact. Quantities beyond 10^29
-//! count as that.
+//! less is rounded away from zero. So sums and comparisons are exact. Quantities beyond 10^29 are
+//! kept as decimal digits.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
+mod large;
 mod wrapped;
+
+use large::Large;
 
 pub use wrapped::seems_whole;
 
@@ -23,10 +27,70 @@ enum Format {
 }
 
 /// An amount of something.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Quantity {
-    nanos: i128,
+    amount: Amount,
     format: Format,
+}
+
+/// A number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Amount {
+    /// Of billionths, at most [`MAX`] from zero.
+    Nanos(i128),
+    /// Further from zero.
+    Large(Arc<Large>),
+}
+
+impl Amount {
+    fn of(large: Large) -> Amount {
+        match large.nanos() {
+            Some(nanos) => Amount::Nanos(nanos),
+            None => Amount::Large(Arc::new(large)),
+        }
+    }
+
+    fn to_large(&self) -> Large {
+        match self {
+            Amount::Nanos(nanos) => Large::from(*nanos),
+            Amount::Large(large) => (**large).clone(),
+        }
+    }
+
+    fn negated(self) -> Amount {
+        match self {
+            Amount::Nanos(nanos) => Amount::Nanos(-nanos),
+            Amount::Large(large) => Amount::Large(Arc::new(Arc::unwrap_or_clone(large).negated())),
+        }
+    }
+
+    /// Rounds away from zero to a multiple of a power of ten of billionths.
+    fn rounded_to(self, power: u32) -> Amount {
+        match self {
+            Amount::Nanos(nanos) => {
+                let nanos = rounded(nanos, 10_i128.pow(power));
+                if nanos.abs() <= MAX {
+                    return Amount::Nanos(nanos);
+                }
+                Amount::of(Large::from(nanos))
+            }
+            Amount::Large(large) => {
+                let exponent = i64::from(power) - NANO_DIGITS;
+                Amount::of(Arc::unwrap_or_clone(large).rounded_to(exponent))
+            }
+        }
+    }
+
+    /// Whole multiples of a power of ten of billionths, rounded away from zero. Numbers beyond 64
+    /// bits are cut.
+    fn units(&self, power: u32) -> i64 {
+        let unit = 10_i128.pow(power);
+        match self {
+            Amount::Nanos(nanos) => saturated(rounded(*nanos, unit) / unit),
+            Amount::Large(large) if large.is_negative() => i64::MIN,
+            Amount::Large(_) => i64::MAX,
+        }
+    }
 }
 
 /// Why a text is no quantity, in the words of Kubernetes.
@@ -104,19 +168,22 @@ impl std::str::FromStr for Quantity {
     /// The text is no quantity.
     fn from_str(text: &str) -> Result<Quantity, QuantityError> {
         let (is_negative, number, scale) = parts(text)?;
-        let nanos = small_nanos(number, &scale).unwrap_or_else(|| nanos(number, &scale));
+        let small = small_nanos(number, &scale).map(Amount::Nanos);
+        let mut amount = small.unwrap_or_else(|| amount(number, &scale));
         let mut format = scale.format;
-        if format == Format::BinarySi && nanos > 0 && nanos < ONE {
-            format = Format::DecimalSi;
+        if format == Format::BinarySi {
+            match &amount {
+                Amount::Nanos(nanos) if *nanos > 0 && *nanos < ONE => format = Format::DecimalSi,
+                Amount::Nanos(nanos) => amount = Amount::Nanos((*nanos).min(MAX_BINARY)),
+                Amount::Large(_) => amount = Amount::Nanos(MAX_BINARY),
+            }
         }
-        let nanos = match format {
-            Format::BinarySi => nanos.min(MAX_BINARY),
-            _ => nanos,
+        let amount = if is_negative {
+            amount.negated()
+        } else {
+            amount
         };
-        Ok(Quantity {
-            nanos: if is_negative { -nanos } else { nanos },
-            format,
-        })
+        Ok(Quantity { amount, format })
     }
 }
 
@@ -194,8 +261,8 @@ fn small_nanos(number: &str, scale: &Scale) -> Option<i128> {
     (nanos <= MAX).then_some(nanos)
 }
 
-/// A decimal number times a scale, in billionths, rounded up.
-fn nanos(number: &str, scale: &Scale) -> i128 {
+/// A decimal number times a scale, rounded up to whole billionths.
+fn amount(number: &str, scale: &Scale) -> Amount {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     // The digits from the most significant.
     let mut digits: Vec<u8> = whole
@@ -206,27 +273,11 @@ fn nanos(number: &str, scale: &Scale) -> i128 {
     for _ in 0..scale.power_of_1024 {
         multiply_by_1024(&mut digits);
     }
-    let first = digits.iter().position(|digit| *digit != 0);
-    let digits = digits.split_off(first.unwrap_or(digits.len()));
-    if digits.is_empty() {
-        return 0;
+    if digits.iter().all(|digit| *digit == 0) {
+        return Amount::Nanos(0);
     }
-    let shift = NANO_DIGITS - fraction.len() as i64 + scale.power_of_ten;
-    // The digits before the point of billionths.
-    let kept = digits.len() as i64 + shift;
-    if kept > 38 {
-        return MAX;
-    }
-    let mut nanos: i128 = 0;
-    for place in 0..kept.max(0) {
-        let digit = usize::try_from(place)
-            .ok()
-            .and_then(|place| digits.get(place));
-        nanos = nanos * 10 + i128::from(digit.copied().unwrap_or(0));
-    }
-    let dropped = digits.iter().skip(usize::try_from(kept).unwrap_or(0));
-    let is_rounded = dropped.into_iter().any(|digit| *digit != 0);
-    (nanos + i128::from(is_rounded)).min(MAX)
+    let exponent = scale.power_of_ten - fraction.len() as i64;
+    Amount::of(Large::new(false, digits, exponent))
 }
 
 fn multiply_by_1024(digits: &mut Vec<u8>) {
@@ -249,36 +300,43 @@ impl Quantity {
     /// This many.
     pub fn whole(number: i64) -> Quantity {
         Quantity {
-            nanos: i128::from(number) * ONE,
+            amount: Amount::Nanos(i128::from(number) * ONE),
             format: Format::DecimalSi,
         }
     }
 
     /// Whether it is less than zero (-1), zero, or more (1).
     pub fn sign(&self) -> i128 {
-        self.nanos.signum()
+        match &self.amount {
+            Amount::Nanos(nanos) => nanos.signum(),
+            Amount::Large(large) if large.is_negative() => -1,
+            Amount::Large(_) => 1,
+        }
     }
 
     /// Whether it is a whole number.
     pub fn is_whole(&self) -> bool {
-        self.nanos % ONE == 0
+        match &self.amount {
+            Amount::Nanos(nanos) => nanos % ONE == 0,
+            Amount::Large(large) => large.is_whole(),
+        }
     }
 
     /// The whole number, rounded away from zero. Numbers beyond 64 bits are cut.
     pub fn value(&self) -> i64 {
-        saturated(rounded(self.nanos, ONE) / ONE)
+        self.amount.units(9)
     }
 
     /// The number of thousandths, rounded away from zero.
     pub fn milli_value(&self) -> i64 {
-        saturated(rounded(self.nanos, ONE / 1000) / (ONE / 1000))
+        self.amount.units(6)
     }
 
     /// The quantity as a whole number, rounded away from zero.
     #[must_use]
     pub fn rounded(self) -> Quantity {
         Quantity {
-            nanos: rounded(self.nanos, ONE),
+            amount: self.amount.rounded_to(9),
             ..self
         }
     }
@@ -287,30 +345,36 @@ impl Quantity {
     #[must_use]
     pub fn rounded_to_milli(self) -> Quantity {
         Quantity {
-            nanos: rounded(self.nanos, ONE / 1000),
+            amount: self.amount.rounded_to(6),
             ..self
         }
     }
 
     /// The sum, in the form of this quantity, or of the other if this one is zero.
     #[must_use]
-    pub fn plus(self, other: Quantity) -> Quantity {
-        let format = if self.nanos == 0 {
+    pub fn plus(&self, other: &Quantity) -> Quantity {
+        let format = if self.sign() == 0 {
             other.format
         } else {
             self.format
         };
-        Quantity {
-            nanos: self.nanos.saturating_add(other.nanos).clamp(-MAX, MAX),
-            format,
-        }
+        let amount = match (&self.amount, &other.amount) {
+            // Neither is near the ends of 128 bits.
+            (Amount::Nanos(one), Amount::Nanos(other)) if (one + other).abs() <= MAX => {
+                Amount::Nanos(one + other)
+            }
+            (one, other) => Amount::of(one.to_large().plus(&other.to_large())),
+        };
+        Quantity { amount, format }
     }
 
     /// The difference, in the form of this quantity, or of the other if this one is zero.
     #[must_use]
-    pub fn minus(self, other: Quantity) -> Quantity {
-        let nanos = -other.nanos;
-        self.plus(Quantity { nanos, ..other })
+    pub fn minus(&self, other: &Quantity) -> Quantity {
+        self.plus(&Quantity {
+            amount: other.amount.clone().negated(),
+            format: other.format,
+        })
     }
 }
 
@@ -329,7 +393,7 @@ fn saturated(number: i128) -> i64 {
 impl PartialEq for Quantity {
     /// Whether both are the same amount, in whatever form.
     fn eq(&self, other: &Quantity) -> bool {
-        self.nanos == other.nanos
+        self.amount == other.amount
     }
 }
 
@@ -343,27 +407,32 @@ impl PartialOrd for Quantity {
 
 impl Ord for Quantity {
     fn cmp(&self, other: &Quantity) -> Ordering {
-        self.nanos.cmp(&other.nanos)
+        match (&self.amount, &other.amount) {
+            (Amount::Nanos(one), Amount::Nanos(other)) => one.cmp(other),
+            (one, other) => one.to_large().compare(&other.to_large()),
+        }
     }
 }
 
 impl fmt::Display for Quantity {
     /// The canonical form: a whole number with the greatest suffix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.nanos == 0 {
-            return f.write_char('0');
-        }
+        let nanos = match &self.amount {
+            Amount::Nanos(0) => return f.write_char('0'),
+            Amount::Nanos(nanos) => *nanos,
+            Amount::Large(large) => return large.write(f, self.format),
+        };
         let is_binary =
-            self.format == Format::BinarySi && self.is_whole() && self.nanos.abs() >= 1024 * ONE;
+            self.format == Format::BinarySi && self.is_whole() && nanos.abs() >= 1024 * ONE;
         if is_binary {
-            let (mut number, mut power) = (self.nanos / ONE, 0);
+            let (mut number, mut power) = (nanos / ONE, 0);
             while number % 1024 == 0 && power + 1 < BINARY.len() {
                 number /= 1024;
                 power += 1;
             }
             return write!(f, "{number}{}", BINARY.get(power).unwrap_or(&""));
         }
-        let (mut number, mut power) = (self.nanos, 0);
+        let (mut number, mut power) = (nanos, 0);
         while number % 1000 == 0 && (power + 1 < DECIMAL.len() || self.is_exponential()) {
             number /= 1000;
             power += 1;
@@ -468,7 +537,7 @@ mod tests {
         ) {
             let scale = Scale::read(&suffix).unwrap();
             if let Some(small) = small_nanos(&number, &scale) {
-                prop_assert_eq!(small, nanos(&number, &scale));
+                prop_assert_eq!(Amount::Nanos(small), amount(&number, &scale));
             }
         }
     }
@@ -488,12 +557,66 @@ mod tests {
         let read = |text: &str| text.parse::<Quantity>().unwrap();
         assert_eq!(read("1Ki"), read("1024"));
         assert!(read("1k") < read("1Ki"));
-        assert_eq!(read("1Gi").plus(read("1Gi")).to_string(), "2Gi");
-        assert_eq!(read("0").plus(read("1Gi")).to_string(), "1Gi");
-        assert_eq!(read("1").minus(read("500m")).to_string(), "500m");
+        assert_eq!(read("1Gi").plus(&read("1Gi")).to_string(), "2Gi");
+        assert_eq!(read("0").plus(&read("1Gi")).to_string(), "1Gi");
+        assert_eq!(read("1").minus(&read("500m")).to_string(), "500m");
         assert_eq!((read("1500m").value(), read("-1500m").value()), (2, -2));
         assert_eq!(read("1u").milli_value(), 1);
-        assert_eq!(read("1e400"), read("1e30"));
+        assert!(read("1e400") > read("1e30") && read("-1e400") < read("-1e30"));
+    }
+
+    /// Numbers that 128 bits don't hold are kept digit by digit.
+    #[test]
+    fn great_quantities_are_exact() {
+        let read = |text: &str| text.parse::<Quantity>().unwrap();
+        let digits = "123456789012345678901234567890";
+        assert_eq!(canonical(digits).as_deref(), Ok(digits));
+        for (text, shown) in [
+            (
+                "-123456789012345678901234567890",
+                "-123456789012345678901234567890",
+            ),
+            (
+                "1234567890123456789012345678901.5",
+                "1234567890123456789012345678901500m",
+            ),
+            ("1000000000000000000000000000000", "1000000000000E"),
+            ("1e31", "10e30"),
+            ("12e1000000", "120e999999"),
+            ("100000000000E", "100000000000E"),
+            ("99999999999999999999999999999.9999999999", "100000000000E"),
+            ("123456789012345678901234567890Ki", "9223372036854775807"),
+        ] {
+            assert_eq!(canonical(text).as_deref(), Ok(shown), "{text}");
+        }
+        let great = read(digits);
+        assert_eq!(
+            great.plus(&read("10")).to_string(),
+            "123456789012345678901234567900"
+        );
+        assert_eq!(great.minus(&great), read("0"));
+        assert_eq!(great.minus(&read("1")).plus(&read("1")), great);
+        assert!(great.minus(&read("1n")) < great);
+        assert_eq!(
+            great.minus(&read("123456789012345678901234567889")),
+            read("1")
+        );
+        assert_eq!((great.value(), read("-1e99").value()), (i64::MAX, i64::MIN));
+        assert!(great.is_whole() && !great.plus(&read("1m")).is_whole());
+        assert_eq!(great.plus(&read("1m")).rounded(), great.plus(&read("1")));
+        // What is further apart than digits are kept for is the greater one.
+        assert_eq!(read("1e1000000000").plus(&read("1")), read("1e1000000000"));
+    }
+
+    proptest! {
+        /// Sums of great quantities are those of their digits.
+        #[test]
+        fn great_sums_agree_with_small_ones(one in any::<i64>(), other in any::<i64>()) {
+            let scaled = |number: i128| format!("{number}e20").parse::<Quantity>().unwrap();
+            let (one, other) = (i128::from(one), i128::from(other));
+            prop_assert_eq!(scaled(one).plus(&scaled(other)), scaled(one + other));
+            prop_assert_eq!(scaled(one).cmp(&scaled(other)), one.cmp(&other));
+        }
     }
 
     proptest! {
@@ -504,8 +627,8 @@ mod tests {
         ) {
             let read: Quantity = text.parse().unwrap();
             let again: Quantity = read.to_string().parse().unwrap();
-            prop_assert_eq!(read, again);
             prop_assert_eq!(read.to_string(), again.to_string());
+            prop_assert_eq!(read, again);
         }
 
         #[test]

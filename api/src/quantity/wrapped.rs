@@ -1,7 +1,7 @@
 //! The thousandths of a quantity in 64 bits, as Kubernetes computes them: too many of them wrap
 //! around or are none.
 
-use super::{Format, ONE, Quantity, QuantityError, Scale, parts, rounded};
+use super::{Amount, Format, ONE, Quantity, QuantityError, Scale, parts, rounded};
 
 /// Numbers of more digits than these are not kept in 64 bits.
 const MOST_DIGITS: usize = 18;
@@ -15,9 +15,11 @@ pub fn seems_whole(text: &str) -> Result<bool, QuantityError> {
     let thousandths = match small_thousandths(number, &scale) {
         Some(thousandths) => thousandths,
         None => {
-            let exact = rounded(text.parse::<Quantity>()?.nanos, ONE / 1000) / (ONE / 1000);
             // The lowest bits.
-            exact as i64
+            match text.parse::<Quantity>()?.amount {
+                Amount::Nanos(nanos) => (rounded(nanos, ONE / 1000) / (ONE / 1000)) as i64,
+                Amount::Large(large) => large.low_thousandths(),
+            }
         }
     };
     Ok(thousandths % 1000 == 0)

@@ -127,7 +127,7 @@ pub(super) fn claim_faults(claim: &Object, range: &Object) -> Vec<String> {
     for limit in limits_for(range, kind) {
         let own = (requests.clone(), Quantities::new());
         for (name, enforced) in quantities(limit.get("min")) {
-            faults.extend(minimum_fault(kind, &name, enforced, &own));
+            faults.extend(minimum_fault(kind, &name, &enforced, &own));
         }
         for (name, most) in quantities(limit.get("max")) {
             let text = format!("maximum {name} usage per {kind} is {most}");
@@ -162,7 +162,7 @@ struct Bound {
     /// The resources of which no text says yet that a container does not mention them. All other
     /// containers that don't mention them get the same text.
     untold: BTreeSet<String>,
-    fault: fn(&str, &str, Quantity, &Amounts) -> Option<String>,
+    fault: fn(&str, &str, &Quantity, &Amounts) -> Option<String>,
 }
 
 impl Bound {
@@ -188,7 +188,7 @@ impl Bound {
         let mentioned = requests.keys().chain(limits.keys());
         let names: BTreeSet<&String> = mentioned.chain(&self.untold).collect();
         let faults = names.into_iter().filter_map(|name| {
-            let enforced = *self.enforced.get(name)?;
+            let enforced = self.enforced.get(name)?;
             (self.fault)(kind, name, enforced, own)
         });
         let faults = faults.collect();
@@ -201,14 +201,14 @@ impl Bound {
 fn minimum_fault(
     kind: &str,
     name: &str,
-    least: Quantity,
+    least: &Quantity,
     (requests, limits): &Amounts,
 ) -> Option<String> {
     let text = format!("minimum {name} usage per {kind} is {least}");
     match (requests.get(name), limits.get(name)) {
         (None, _) => Some(format!("{text}.  No request is specified")),
-        (Some(request), _) if *request < least => Some(format!("{text}, but request is {request}")),
-        (_, Some(limit)) if *limit < least => Some(format!("{text}, but limit is {limit}")),
+        (Some(request), _) if request < least => Some(format!("{text}, but request is {request}")),
+        (_, Some(limit)) if limit < least => Some(format!("{text}, but limit is {limit}")),
         _ => None,
     }
 }
@@ -216,14 +216,14 @@ fn minimum_fault(
 fn maximum_fault(
     kind: &str,
     name: &str,
-    most: Quantity,
+    most: &Quantity,
     (requests, limits): &Amounts,
 ) -> Option<String> {
     let text = format!("maximum {name} usage per {kind} is {most}");
     match (requests.get(name), limits.get(name)) {
         (_, None) => Some(format!("{text}.  No limit is specified")),
-        (_, Some(limit)) if *limit > most => Some(format!("{text}, but limit is {limit}")),
-        (Some(request), _) if *request > most => Some(format!("{text}, but request is {request}")),
+        (_, Some(limit)) if limit > most => Some(format!("{text}, but limit is {limit}")),
+        (Some(request), _) if request > most => Some(format!("{text}, but request is {request}")),
         _ => None,
     }
 }
@@ -232,7 +232,7 @@ fn maximum_fault(
 fn ratio_fault(
     kind: &str,
     name: &str,
-    most: Quantity,
+    most: &Quantity,
     (requests, limits): &Amounts,
 ) -> Option<String> {
     let text = format!("{name} max limit to request ratio per {kind} is {most}");
@@ -245,14 +245,14 @@ fn ratio_fault(
     let Some(limit) = limits.get(name).filter(not_zero) else {
         return Some(format!("{text}, but no limit is specified or limit is 0"));
     };
-    let ratio = ratio(*limit, *request);
+    let ratio = ratio(limit, request);
     let most = most.milli_value() as f64 / 1000.0;
     (ratio > most).then(|| format!("{text}, but provided ratio is {ratio:.6}"))
 }
 
 /// Kubernetes counts thousandths as long as they fit.
-fn ratio(limit: Quantity, request: Quantity) -> f64 {
-    let fits = |quantity: Quantity| quantity.value() <= i64::MAX / 1000;
+fn ratio(limit: &Quantity, request: &Quantity) -> f64 {
+    let fits = |quantity: &Quantity| quantity.value() <= i64::MAX / 1000;
     match fits(limit) && fits(request) {
         true => limit.milli_value() as f64 / request.milli_value() as f64,
         false => limit.value() as f64 / request.value() as f64,

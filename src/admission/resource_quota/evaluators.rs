@@ -173,9 +173,9 @@ impl Evaluator {
 
     /// What an object uses.
     pub(super) fn usage(&self, object: &Object) -> Quantities {
-        let one = Quantity::whole(1);
-        let mut usage = Quantities::from([(self.count.clone(), one)]);
-        usage.extend(self.old_count.clone().map(|name| (name, one)));
+        let one = || Quantity::whole(1);
+        let mut usage = Quantities::from([(self.count.clone(), one())]);
+        usage.extend(self.old_count.clone().map(|name| (name, one())));
         match self.kind {
             Kind::Pods => usage.extend(of_pod(object)),
             Kind::Services => usage.extend(of_service(object)),
@@ -302,15 +302,15 @@ fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
         let is_plain = matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage")
             || name.starts_with("hugepages-");
         if is_plain {
-            usage.insert(name.clone(), *quantity);
+            usage.insert(name.clone(), quantity.clone());
         }
         if is_plain || !is_native(name) {
-            usage.insert(format!("requests.{name}"), *quantity);
+            usage.insert(format!("requests.{name}"), quantity.clone());
         }
     }
     for (name, quantity) in limits {
         if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
-            usage.insert(format!("limits.{name}"), *quantity);
+            usage.insert(format!("limits.{name}"), quantity.clone());
         }
     }
     usage
@@ -339,10 +339,10 @@ fn of_service(service: &Object) -> Quantities {
 
 fn of_claim(claim: &Object) -> Quantities {
     let class = storage_class_of(claim);
-    let one = Quantity::whole(1);
-    let mut usage = Quantities::from([(CLAIMS.to_owned(), one)]);
+    let one = || Quantity::whole(1);
+    let mut usage = Quantities::from([(CLAIMS.to_owned(), one())]);
     if !class.is_empty() {
-        usage.insert(format!("{class}{OF_CLASS}{CLAIMS}"), one);
+        usage.insert(format!("{class}{OF_CLASS}{CLAIMS}"), one());
     }
     let size = |path: &[&str]| claim.text(path).parse::<Quantity>().ok();
     let requested = size(&["spec", "resources", "requests", "storage"]);
@@ -352,7 +352,7 @@ fn of_claim(claim: &Object) -> Quantities {
         // Parts of bytes count as bytes.
         let size = size.unwrap_or(requested).rounded();
         if !class.is_empty() {
-            usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), size);
+            usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), size.clone());
         }
         usage.insert(STORAGE.to_owned(), size);
     }
@@ -386,13 +386,16 @@ fn of_device_claim(claim: &Object, devices: &Devices) -> Quantities {
     let mut usage = Quantities::new();
     for (class, count) in wanted {
         let count = Quantity::whole(count);
-        usage.insert(format!("{class}{DEVICES}"), count);
+        usage.insert(format!("{class}{DEVICES}"), count.clone());
         let extended = devices.extended.get(class);
         let names = [Some(format!("{DEVICE_CLASS}{class}")), extended.cloned()];
         for name in names.into_iter().flatten() {
             let name = format!("requests.{name}");
             let charged = devices.of_pod.get(&name);
-            let more = charged.map_or(count, |charged| count.minus(*charged));
+            let more = match charged {
+                Some(charged) => count.minus(charged),
+                None => count.clone(),
+            };
             if more.sign() > 0 {
                 usage.insert(name, more);
             }

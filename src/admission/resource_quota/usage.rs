@@ -70,8 +70,9 @@ pub(super) fn difference(usage: &Quantities, before: &Quantities) -> Quantities 
 
 fn difference_of(mut usage: Quantities, less: &Quantities) -> Quantities {
     for (name, quantity) in less {
-        let own = usage.get(name).copied().unwrap_or(Quantity::whole(0));
-        usage.insert(name.clone(), own.minus(*quantity));
+        let own = usage.get(name).cloned();
+        let own = own.unwrap_or_else(|| Quantity::whole(0));
+        usage.insert(name.clone(), own.minus(quantity));
     }
     usage
 }

@@ -32,7 +32,7 @@ pub fn resource_requirements(members: &mut Members, name: &str) {
 
 fn rewrite(value: &mut Value, change: impl Fn(Quantity) -> Quantity) {
     if let Some(quantity) = read(value) {
-        let changed = change(quantity);
+        let changed = change(quantity.clone());
         let kept = value.as_str().filter(|_| changed == quantity);
         let kept = kept.and_then(|text| api::quantity::printed(text).ok());
         let text = kept.unwrap_or_else(|| changed.to_string());
@@ -164,8 +164,8 @@ pub fn amounts(container: &Members, list: &str) -> Amounts {
 pub fn add(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = match total.get(name) {
-            Some(before) => before.plus(*amount),
-            None => *amount,
+            Some(before) => before.plus(amount),
+            None => amount.clone(),
         };
         total.insert(name.clone(), sum);
     }
@@ -174,7 +174,7 @@ pub fn add(total: &mut Amounts, more: &Amounts) {
 fn raise(total: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         if total.get(name).is_none_or(|before| amount > before) {
-            total.insert(name.clone(), *amount);
+            total.insert(name.clone(), amount.clone());
         }
     }
 }

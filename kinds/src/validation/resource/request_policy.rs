@@ -107,16 +107,16 @@ fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, errors: &
         let detail = format!("default is less than min: {min}");
         errors.push(min_field.invalid_value(preset.to_string(), detail));
     }
-    if let Some(max) = max {
-        if min > max {
+    if let Some(max) = &max {
+        if min > *max {
             let detail = format!("min is larger than max: {max}");
             errors.push(max_field.invalid_value(min.to_string(), detail));
         }
-        if max > most {
+        if *max > most {
             let detail = format!("max is larger than capacity value: {most}");
             errors.push(max_field.invalid_value(max.to_string(), detail));
         }
-        if preset > max {
+        if preset > *max {
             let detail = format!("default is more than max: {max}");
             errors.push(max_field.invalid_value(preset.to_string(), detail));
         }
@@ -125,13 +125,13 @@ fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, errors: &
     let Some(step) = quantity(&step_field) else {
         return;
     };
-    let one = min.plus(step);
+    let one = min.plus(&step);
     if one > most {
         let detail = format!("one step {one} is larger than capacity value: {most}");
         errors.push(step_field.invalid_value(step.to_string(), detail));
     }
     for amount in [Some(preset), max].into_iter().flatten() {
-        if !is_on_step(amount, min, step) {
+        if !is_on_step(&amount, &min, &step) {
             errors.push(step_field.invalid_value(
                 amount.to_string(),
                 format!("value is not a multiple of a given step ({step}) from ({min})"),
@@ -142,7 +142,7 @@ fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, errors: &
 
 /// Whether steps lead to an amount. They are counted in whole numbers, to which all are rounded
 /// up. Steps of nothing lead anywhere.
-fn is_on_step(amount: Quantity, min: Quantity, step: Quantity) -> bool {
+fn is_on_step(amount: &Quantity, min: &Quantity, step: &Quantity) -> bool {
     let above = amount.value().wrapping_sub(min.value());
     above.checked_rem(step.value()).unwrap_or(0) == 0
 }

@@ -6,6 +6,7 @@ use api::field::Field;
 use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
+use api::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use super::{VOLUME_MODES, validate_access_modes, validate_basic, validate_positive};
@@ -216,8 +217,8 @@ fn validate_size(spec: &Field<'_>, stored: &Object, errors: &mut ErrorList) {
     let size = storage(spec.value(), path);
     let before = storage(stored.0.get("spec"), path);
     let has = storage(stored.0.get("status"), "/capacity/storage");
-    let zero = api::quantity::Quantity::whole(0);
-    let [size, before, has] = [size, before, has].map(|size| size.unwrap_or(zero));
+    let or_zero = |size: Option<Quantity>| size.unwrap_or_else(|| Quantity::whole(0));
+    let [size, before, has] = [size, before, has].map(or_zero);
     if size < before && size <= has {
         let resources = spec.member("resources");
         let requests = resources.member("requests");

@@ -15,8 +15,8 @@ use crate::storage::embedded::fence::Fenced;
 const HEADER_OFFSET: u64 = 0;
 
 /// A database's file. Each page that is read from it must be what its parent says, or what the
-/// database has written there. Instead of another page the database gets [`refusal`], and the damage
-/// is noted.
+/// database has written there. Instead of another page the database gets a [`refusal`], and the
+/// damage is noted.
 #[derive(Clone, Debug)]
 pub struct CheckedPages {
     file: Fenced,
