@@ -4,7 +4,10 @@
 #   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
 # Fetches the kubectls, the etcds, the Prometheus and the clients in Python (Helm, lightkube, kr8s) that tests use and
-# builds a client of client-go, once, without root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail.
+# builds a client of client-go, once, without root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail. Programs of Kubernetes
+# that no distribution has are taken from TAFFRAIL_KUBE_APISERVER, TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER, or
+# from NAME/NAME there, or from NAME in the folder taffrail-reference beside it. The last lines name each program that is
+# missing, and the number of tests that were not run.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +19,7 @@ while [ $# -gt 0 ]; do
     --long) long=1 ;;
     --runner) runner=${2:?--runner needs cargo or nextest}; shift ;;
     --) shift; break ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
   esac
   shift
@@ -33,8 +36,7 @@ kubectl() { # version suite package: fetch it and tell the tests where it is
 kubectl 1.20 bookworm kubernetes-client
 kubectl 1.32 trixie kubectl
 # Debian's unstable suite moves: where it has no 1.36 any more the tests of that version say so and pass.
-missing=
-kubectl 1.36 sid kubectl || { missing=1.36; export TAFFRAIL_KUBECTL_1_36=none; }
+kubectl 1.36 sid kubectl || export TAFFRAIL_KUBECTL_1_36=none
 
 etcd() { # version suite: fetch it and tell the tests where it is
   local name=TAFFRAIL_ETCD_${1//./_}
@@ -64,18 +66,12 @@ if [ -z "${TAFFRAIL_PYTHON_CLIENTS:-}" ]; then
   export TAFFRAIL_PYTHON_CLIENTS=$cache/python-clients
 fi
 
-# No distribution has these: where a variable names one, its tests run, else they say so and pass. A folder beside the
-# repository's may have them.
-kubernetes() { # variable program: unpack it and tell the tests where it is
-  if [ -z "${!1:-}" ] && [ -e "../shared/reference/$2.xz" ]; then
-    if [ ! -x "$cache/$2/$2" ]; then
-      mkdir -p "$cache/$2"
-      xz -dc "../shared/reference/$2.xz" > "$cache/$2/$2.part"
-      chmod +x "$cache/$2/$2.part"
-      mv "$cache/$2/$2.part" "$cache/$2/$2"
-    fi
-    export "$1=$cache/$2/$2"
-  fi
+# No distribution has these: their variables name them, or they are in the cache. Else their tests say so and pass.
+kubernetes() { # variable program: tell the tests where it is
+  local place
+  for place in "$cache/$2" "$cache-reference"; do
+    if [ -z "${!1:-}" ] && [ -x "$place/$2" ]; then export "$1=$place/$2"; fi
+  done
   [ -n "${!1:-}" ] || export "$1=none"
 }
 kubernetes TAFFRAIL_KUBE_APISERVER kube-apiserver
@@ -96,6 +92,17 @@ if [ -n "$long" ]; then
   export TAFFRAIL_SCHEDULES=${TAFFRAIL_SCHEDULES:-50000}
 fi
 
+# Tests add a line for each program that is not there.
+TAFFRAIL_NOT_RUN=$(mktemp)
+export TAFFRAIL_NOT_RUN
+report() {
+  sort -u "$TAFFRAIL_NOT_RUN" | cut -f 1 | uniq -c | while read -r count program; do
+    echo "run.sh: there is no $program: $count of its tests were not run"
+  done
+  rm -f "$TAFFRAIL_NOT_RUN"
+}
+trap report EXIT
+
 if [ -z "$runner" ]; then
   if cargo nextest --version > /dev/null 2>&1; then runner=nextest; else runner=cargo; fi
 fi
@@ -108,9 +115,3 @@ case $runner in
   cargo) RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))} cargo test --workspace --no-fail-fast -- "$@" ;;
   *) echo "run.sh: --runner $runner: neither cargo nor nextest" >&2; exit 2 ;;
 esac
-[ "$TAFFRAIL_ETCD_3_6" != none ] || echo "run.sh: no etcd 3.6 (TAFFRAIL_ETCD_3_6): its tests were not run"
-[ "$TAFFRAIL_PROMETHEUS" != none ] || echo "run.sh: no Prometheus (TAFFRAIL_PROMETHEUS): nothing was asked of one"
-[ "$TAFFRAIL_PYTHON_CLIENTS" != none ] ||
-  echo "run.sh: no clients in Python (TAFFRAIL_PYTHON_CLIENTS): neither Helm nor lightkube nor kr8s was run"
-[ "$TAFFRAIL_NETWORKS" != none ] || echo "run.sh: no networks of tests' own (unshare, ip): no client has vanished"
-[ -z "$missing" ] || echo "run.sh: kubectl $missing could not be had: its tests were not run"

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::harness::Daemon;
+use crate::harness::not_run::not_run;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -16,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 fn packages() -> Option<PathBuf> {
     let folder = match std::env::var_os("TAFFRAIL_PYTHON_CLIENTS") {
         Some(none) if none == "none" => {
-            eprintln!("clients in Python are not tested: TAFFRAIL_PYTHON_CLIENTS=none");
+            not_run("clients in Python");
             return None;
         }
         Some(folder) => PathBuf::from(folder),

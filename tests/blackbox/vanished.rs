@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::harness::not_run::not_run;
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Target, body, configmap};
 
 /// Set in the network of its own.
@@ -39,7 +40,7 @@ fn clients_that_vanish_are_gone_within_two_minutes_and_full_windows_stay() {
         return runtime.block_on(inside());
     }
     if std::env::var("TAFFRAIL_NETWORKS").is_ok_and(|networks| networks == "none") {
-        println!("TAFFRAIL_NETWORKS=none: there can be no network of the test's own");
+        not_run("network of a test's own");
         return;
     }
     let program = std::env::current_exe().unwrap();

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 use crate::harness::cache;
+use crate::harness::not_run::not_run;
 
 /// The time limit for a start on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,7 +34,7 @@ impl Tools {
         let variable = "TAFFRAIL_PROMETHEUS";
         let folder = match std::env::var_os(variable) {
             Some(none) if none == "none" => {
-                eprintln!("Prometheus is not asked: {variable}=none");
+                not_run("Prometheus");
                 return None;
             }
             Some(folder) => PathBuf::from(folder),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::not_run::not_run;
 use super::ports::free_port;
 
 /// The time limit for a member's first answer.
@@ -59,12 +60,12 @@ pub fn find(version: &str) -> Option<PathBuf> {
     let variable = format!("TAFFRAIL_ETCD_{}", version.replace('.', "_"));
     let binary = match std::env::var_os(&variable) {
         Some(none) if none == "none" => {
-            eprintln!("etcd {version} is not tested: {variable}=none");
+            not_run(&format!("etcd {version}"));
             return None;
         }
         Some(path) => PathBuf::from(path),
         None if !FETCHED.contains(&version) => {
-            eprintln!("etcd {version} is not tested: {variable} names none");
+            not_run(&format!("etcd {version}"));
             return None;
         }
         None => cache().join(format!("taffrail/etcd-{version}/etcd")),

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::daemon::Daemon;
+use super::not_run::not_run;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -42,7 +43,7 @@ impl Kubectl {
         let variable = format!("TAFFRAIL_KUBECTL_{}", version.replace('.', "_"));
         let binary = match std::env::var_os(&variable) {
             Some(none) if none == "none" => {
-                eprintln!("kubectl {version} is not tested: {variable}=none");
+                not_run(&format!("kubectl {version}"));
                 return None;
             }
             Some(path) => PathBuf::from(path),

@@ -9,6 +9,8 @@ pub mod daemon;
 pub mod frames;
 pub mod kubectl;
 pub mod kubelet;
+#[path = "../../servers/not_run.rs"]
+pub mod not_run;
 pub mod streams;
 
 use serde_json::{Value, json};

@@ -1,0 +1,16 @@
+//! Tests that are not run because a program is not there.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+/// Says that this test does not run a program that is not there. Where `TAFFRAIL_NOT_RUN` names a
+/// file, a line of it has the program and the test, so that `tests/run.sh` can count them.
+pub fn not_run(program: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a thread without a name");
+    eprintln!("{test} is not run: there is no {program}");
+    if let Some(file) = std::env::var_os("TAFFRAIL_NOT_RUN") {
+        let file = OpenOptions::new().create(true).append(true).open(file);
+        writeln!(file.unwrap(), "{program}\t{test}").unwrap();
+    }
+}
