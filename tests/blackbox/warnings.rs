@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::client::Answer;
-use crate::harness::{Call, Daemon};
+use crate::harness::{Call, Daemon, lacks_effect};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployments/a";
@@ -119,4 +119,156 @@ async fn profiles_in_annotations_are_named_even_if_the_pod_is_refused_api_94() {
     );
     assert_eq!(warnings(&refused), [expected]);
     refused.refusal(422, "Invalid");
+}
+
+/// A1: who relies on a protection that is not there is told, by every way to create.
+#[tokio::test]
+async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_kind() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
+    let matches = json!({ "resourceRules": [{
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
+    }] });
+    let role_ref =
+        |kind| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "a" });
+    let patch = json!([{ "patchType": "ApplyConfiguration",
+        "applyConfiguration": { "expression": "Object{}" } }]);
+    let kinds = [
+        (
+            admission,
+            "validatingadmissionpolicies",
+            "ValidatingAdmissionPolicy",
+            json!({ "spec": {
+            "matchConstraints": matches, "validations": [{ "expression": "false" }] } }),
+        ),
+        (
+            admission,
+            "validatingadmissionpolicybindings",
+            "ValidatingAdmissionPolicyBinding",
+            json!({ "spec": { "policyName": "a", "validationActions": ["Deny"] } }),
+        ),
+        (
+            admission,
+            "mutatingadmissionpolicies",
+            "MutatingAdmissionPolicy",
+            json!({ "spec": {
+            "matchConstraints": matches, "mutations": patch, "reinvocationPolicy": "Never" } }),
+        ),
+        (
+            admission,
+            "mutatingadmissionpolicybindings",
+            "MutatingAdmissionPolicyBinding",
+            json!({ "spec": { "policyName": "a" } }),
+        ),
+        (
+            admission,
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+            json!({}),
+        ),
+        (
+            admission,
+            "mutatingwebhookconfigurations",
+            "MutatingWebhookConfiguration",
+            json!({}),
+        ),
+        (rbac, "clusterroles", "ClusterRole", json!({})),
+        (rbac, "namespaces/default/roles", "Role", json!({})),
+        (
+            rbac,
+            "clusterrolebindings",
+            "ClusterRoleBinding",
+            json!({ "roleRef": role_ref("ClusterRole") }),
+        ),
+        (
+            rbac,
+            "namespaces/default/rolebindings",
+            "RoleBinding",
+            json!({ "roleRef": role_ref("Role") }),
+        ),
+        (
+            "/apis/apiextensions.k8s.io/v1",
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+            json!({ "metadata": { "name": "as.example.com" }, "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": { "plural": "as", "kind": "A" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object" } } }] } }),
+        ),
+        (
+            "/apis/apiregistration.k8s.io/v1",
+            "apiservices",
+            "APIService",
+            json!({
+            "metadata": { "name": "v1.example.com" }, "spec": { "group": "example.com", "version": "v1",
+                "groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true,
+                "service": { "namespace": "default", "name": "a" } } }),
+        ),
+        (
+            flow,
+            "flowschemas",
+            "FlowSchema",
+            json!({ "spec": {
+            "priorityLevelConfiguration": { "name": "exempt" } } }),
+        ),
+        (
+            flow,
+            "prioritylevelconfigurations",
+            "PriorityLevelConfiguration",
+            json!({ "spec": {
+            "type": "Limited", "limited": { "limitResponse": { "type": "Reject" } } } }),
+        ),
+    ];
+    let told = |answer: &Answer| {
+        let all = warnings(answer);
+        all.into_iter().filter(|text| lacks_effect(text)).count()
+    };
+    for (path, plural, kind, rest) in &kinds {
+        let mut object = json!({
+            "apiVersion": path.trim_start_matches("/apis/"), "kind": kind, "metadata": { "name": "a" },
+        });
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(rest.as_object().unwrap().clone());
+        let collection = format!("{path}/{plural}");
+        let created = client.call(Call::post(&collection, &object)).await;
+        assert_eq!(told(&created), 1, "{kind}: {}", created.text());
+        let created = created.expect(201);
+        assert!(
+            created["status"]["conditions"]
+                .as_array()
+                .is_none_or(Vec::is_empty),
+            "{created}"
+        );
+        // A change of one that is there says nothing new.
+        let name = created["metadata"]["name"].as_str().unwrap();
+        let label = json!({ "metadata": { "labels": { "a": "b" } } });
+        let at = format!("{collection}/{name}");
+        let changed = client.call(Call::merge_patch(&at, &label)).await;
+        assert_eq!(told(&changed), 0, "{kind}");
+        changed.expect(200);
+        client.call(Call::delete(&at)).await;
+        let applied = client.call(apply(&at, &object)).await;
+        assert_eq!(told(&applied), 1, "{kind}: {}", applied.text());
+    }
+    let log = daemon.stderr();
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("have no effect yet"));
+    assert_eq!(lines.count(), kinds.len(), "{log}");
+    // An APIService of the server itself has its effect, and so has everything else.
+    let local = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": { "name": "v2.example.com" }, "spec": { "group": "example.com", "version": "v2",
+            "groupPriorityMinimum": 1, "versionPriority": 1 },
+    });
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+    let created = client.call(Call::post(path, &local)).await;
+    assert_eq!(told(&created), 0, "{}", created.text());
+    created.expect(201);
 }

@@ -243,10 +243,23 @@ pub struct ResourceDefinition {
     pub row_conditions: Option<fn(&Object) -> Option<serde_json::Value>>,
     /// Why an object that has the type can't be read after all, if it can't.
     pub unreadable: Option<fn(&Object) -> Option<String>>,
+    /// What follows from its objects.
+    pub effect: Effect,
     /// Since when its version is deprecated, if it is.
     pub deprecation: Option<Deprecation>,
     /// The type of its objects.
     pub object_type: ObjectType,
+}
+
+/// What follows from the objects of a kind (D-92).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// What Kubernetes says.
+    Full,
+    /// Nothing yet.
+    NotYet,
+    /// Nothing yet if they have this member.
+    NotYetWith(&'static [&'static str]),
 }
 
 /// The deprecation of a version of a kind (API-141).
@@ -274,6 +287,15 @@ impl std::fmt::Debug for ResourceDefinition {
 }
 
 impl ResourceDefinition {
+    /// Whether nothing follows yet from an object.
+    pub fn lacks_effect(&self, object: &Object) -> bool {
+        match self.effect {
+            Effect::Full => false,
+            Effect::NotYet => true,
+            Effect::NotYetWith(member) => object.at(member).is_some_and(|found| !found.is_null()),
+        }
+    }
+
     /// Why an object can't be read that has the type of this version, if it can't.
     pub(crate) fn why_unreadable(&self, object: &Object) -> Option<String> {
         self.unreadable.and_then(|why| why(object))
@@ -349,6 +371,7 @@ impl ResourceDefinition {
             columns: vec![Column::name(), Column::age()],
             row_conditions: None,
             unreadable: None,
+            effect: Effect::Full,
             deprecation: None,
             object_type: schema::untyped(),
         }

@@ -2,11 +2,12 @@
 
 use super::{cluster, generation, names, rules, with_bare_status};
 use crate::columns::admissionregistration as columns;
-use api::resource::{ResourceDefinition, UpdateCheck};
+use api::resource::{Effect, ResourceDefinition, UpdateCheck};
 
 /// A resource of the group, with a generation that follows this member.
 fn admission(object_type: &'static str, plural: &str, member: &str) -> ResourceDefinition {
     ResourceDefinition {
+        effect: Effect::NotYet,
         categories: names(&["api-extensions"]),
         generation: generation(&[member]),
         unconditional_update: false,

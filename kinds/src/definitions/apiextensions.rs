@@ -3,7 +3,9 @@
 use super::{cluster, fill_in_whole, generation, names, rules, status, with_status};
 use crate::columns::apiextensions as columns;
 use crate::special::customresourcedefinitions as definitions;
-use api::resource::{CreateStrategy, NameRule, ResourceDefinition, UpdateCheck, UpdateStrategy};
+use api::resource::{
+    CreateStrategy, Effect, NameRule, ResourceDefinition, UpdateCheck, UpdateStrategy,
+};
 
 /// CustomResourceDefinitions. Their keys have their group (KV-3).
 pub fn customresourcedefinitions() -> ResourceDefinition {
@@ -24,6 +26,7 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
             prepare: Some(definitions::prepare_update),
             ..row.update
         },
+        effect: Effect::NotYet,
         name_rule: NameRule::OfKind,
         short_names: names(&["crd", "crds"]),
         categories: names(&["api-extensions"]),

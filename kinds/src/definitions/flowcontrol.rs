@@ -2,11 +2,12 @@
 
 use super::{cluster, generation, rules, with_bare_status};
 use crate::columns::flowcontrol as columns;
-use api::resource::{ResourceDefinition, UpdateCheck};
+use api::resource::{Effect, ResourceDefinition, UpdateCheck};
 
 /// A resource of the group.
 fn flowcontrol(object_type: &'static str, plural: &str) -> ResourceDefinition {
     ResourceDefinition {
+        effect: Effect::NotYet,
         generation: generation(&["spec"]),
         update_checks: &[UpdateCheck::Object],
         ..with_bare_status(cluster(object_type, "flowcontrol.apiserver.k8s.io", plural))

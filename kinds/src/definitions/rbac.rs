@@ -2,11 +2,12 @@
 
 use super::{rules, typed};
 use crate::columns::rbac as columns;
-use api::resource::{NameRule, ResourceDefinition, ResourceScope, UpdateCheck};
+use api::resource::{Effect, NameRule, ResourceDefinition, ResourceScope, UpdateCheck};
 
 /// A resource of the group. Names are free, as `system:node` is one (API-201, KV-6).
 fn rbac(object_type: &'static str, plural: &str) -> ResourceDefinition {
     ResourceDefinition {
+        effect: Effect::NotYet,
         name_rule: NameRule::PathSegment,
         create_on_update: true,
         update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],

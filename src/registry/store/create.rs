@@ -1,6 +1,7 @@
 //! Create (http.md 3.2, RG-3).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
@@ -23,6 +24,10 @@ use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).
 const NAME_ATTEMPTS: usize = 8;
+
+/// The warning to who creates an object of a kind that has no effect yet (D-92).
+pub const WITHOUT_EFFECT: &str =
+    "Taffrail stores this object, but nothing enforces or serves what it says yet";
 
 /// The server ignores these fields of a body (API-91).
 pub(super) const SYSTEM_FIELDS: [&str; 5] = [
@@ -163,7 +168,22 @@ impl RegistryStore {
         context.warn(self.strategy.warnings_before(object));
         let warnings = self.strategy.prepare_create(object, &uid, now, form)?;
         context.warn(warnings);
+        if self.definition().lacks_effect(object) {
+            self.warn_of_no_effect(context);
+        }
         Ok(())
+    }
+
+    /// Tells who creates an object that nothing follows from it yet, and says so in the log once
+    /// for each kind (D-92).
+    fn warn_of_no_effect(&self, context: &RequestContext) {
+        context.warn([WITHOUT_EFFECT.to_owned()]);
+        if !self.has_told_of_no_effect.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                resource = %self.definition().qualified(),
+                "objects are stored, and have no effect yet: nothing enforces or serves what they say"
+            );
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use actors::object::CachedObject;
@@ -99,6 +100,8 @@ pub struct RegistryStore {
     codec: Codec,
     storages: ResourceStorage,
     options: StoreOptions,
+    /// Whether the log says that objects of the kind have no effect.
+    has_told_of_no_effect: AtomicBool,
     removed: watch::Sender<bool>,
 }
 
@@ -116,6 +119,7 @@ impl RegistryStore {
             definition,
             storages,
             options,
+            has_told_of_no_effect: AtomicBool::new(false),
             removed: watch::Sender::new(false),
         }
     }

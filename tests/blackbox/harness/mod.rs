@@ -27,6 +27,11 @@ pub const HELD: &str = "--controllers=*,-persistentvolumeclaim-protection-contro
                         -persistentvolume-protection-controller,\
                         -volumeattributesclass-protection-controller";
 
+/// Whether a warning says that an object has no effect yet (D-92).
+pub fn lacks_effect(warning: &str) -> bool {
+    warning.contains("nothing enforces or serves what it says yet")
+}
+
 /// The path of the ConfigMaps in the namespace that always exists.
 pub const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::names::Names;
 use super::paths;
 use super::scenario::{Scenario, Step};
-use crate::harness::{Call, Protocol, Target};
+use crate::harness::{Call, Protocol, Target, lacks_effect};
 
 const HEADERS: [&str; 5] = [
     "content-type",
@@ -221,8 +221,13 @@ impl Request {
             .map(|name| {
                 let all = lines.headers.get_all(name).iter();
                 let all: Vec<_> = all.filter_map(|value| value.to_str().ok()).collect();
+                let all: Vec<_> = all
+                    .into_iter()
+                    .filter(|value| !lacks_effect(value))
+                    .collect();
                 (name.to_string(), json!(all.join(", ")))
             })
+            .filter(|(name, value)| name != "warning" || value != "")
             .collect();
         let status = lines.status.as_u16();
         let mut got = json!({ "status": status, "headers": headers });

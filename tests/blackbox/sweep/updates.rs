@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::harness::client::Answer;
-use crate::harness::{Call, Client, Daemon, HELD, PROTECTED, Protocol};
+use crate::harness::{Call, Client, Daemon, HELD, PROTECTED, Protocol, lacks_effect};
 
 use super::{CONNECTIONS, Difference, cases, compared, difference, only_gaps, remove, text};
 
@@ -166,7 +166,8 @@ impl Subject {
                 .for_each(|cause| shortened(&mut cause["message"]));
         }
         let warnings = found.headers.get_all("Warning").iter();
-        let warnings: Vec<&str> = warnings.map(|warning| warning.to_str().unwrap()).collect();
+        let warnings = warnings.map(|warning| warning.to_str().unwrap());
+        let warnings: Vec<&str> = warnings.filter(|text| !lacks_effect(text)).collect();
         if !warnings.is_empty() {
             ours["warnings"] = json!(warnings);
         }
