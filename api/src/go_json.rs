@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
 
-/// The limit on objects and lists inside each other.
-const MAX_DEPTH: usize = 10_000;
+use crate::deep::MAX_DEPTH;
 
 /// Writes compact JSON as Go writes it. Clients compare the text of values of any form, such as the
 /// data of ControllerRevisions.
@@ -180,11 +179,19 @@ pub fn syntax_error(document: &[u8]) -> Option<String> {
 
 /// Whether a document may be deeper than Go reads any. [`syntax_error`] tells.
 pub fn may_be_too_deep(document: &[u8]) -> bool {
-    if document.len() <= MAX_DEPTH {
+    is_deeper_than(document, MAX_DEPTH)
+}
+
+/// Whether JSON has more objects and lists inside each other. Of what is no JSON it may say so
+/// wrongly.
+pub fn is_deeper_than(json: &[u8], most: usize) -> bool {
+    // Of most documents this says enough.
+    let opening = json.iter().filter(|byte| matches!(byte, b'{' | b'['));
+    if opening.count() <= most {
         return false;
     }
     let (mut levels, mut is_text, mut is_escaped) = (0_usize, false, false);
-    document.iter().any(|byte| {
+    json.iter().any(|byte| {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' if is_text => is_escaped = true,
@@ -193,7 +200,7 @@ pub fn may_be_too_deep(document: &[u8]) -> bool {
             b'}' | b']' if !is_text => levels = levels.saturating_sub(1),
             _ => {}
         }
-        levels > MAX_DEPTH
+        levels > most
     })
 }
 

@@ -12,6 +12,7 @@ pub mod cel;
 pub mod continuation;
 pub mod cost;
 pub mod decode;
+pub mod deep;
 pub mod document_paths;
 pub mod duration;
 pub mod error_list;

@@ -9,6 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::deep;
 use crate::go_json;
 use crate::raw_texts::RawTexts;
 use crate::schema::ObjectType;
@@ -49,10 +50,22 @@ impl Object {
     /// # Errors
     /// Text that is no JSON object, or has none as `metadata`.
     pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
-        let mut deserializer = serde_json::Deserializer::from_slice(text);
-        let object = deserializer.deserialize_map(Members { is_metadata: false })?;
-        deserializer.end()?;
-        Ok(object)
+        let mut deserializer = deep::reader(text);
+        let object = deserializer.deserialize_map(Members { is_metadata: false });
+        let object = object.and_then(|object| deserializer.end().map(|()| object));
+        deep::noted(text, object)
+    }
+
+    /// As [`Object::read`], with nothing but the metadata, of a text that begins with the value of
+    /// `metadata`. What is behind it is not read, however deep it is.
+    ///
+    /// # Errors
+    /// Text that begins with no JSON object.
+    pub fn read_metadata(text: &[u8]) -> Result<Object, serde_json::Error> {
+        let metadata = Members { is_metadata: true };
+        let read = metadata.deserialize(&mut deep::reader(text))?;
+        let members = Map::from_iter([("metadata".to_owned(), Value::Object(read.0))]);
+        Ok(Object(members, read.1, None))
     }
 
     /// Keeps the texts of values that Kubernetes keeps as JSON, of the document that the object was
@@ -123,7 +136,7 @@ impl Object {
     pub fn into_document(mut self) -> Map<String, Value> {
         let kept = self.1.take();
         // It was read as JSON, or written by this server.
-        let kept = kept.and_then(|text| serde_json::from_str(&text).ok());
+        let kept = kept.and_then(|text| deep::from_json(text.as_bytes()).ok());
         if let Some(kept) = kept {
             let metadata = self.metadata_mut();
             metadata.insert(MANAGED_FIELDS.to_owned(), kept);

@@ -13,6 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::decode::{BodyFormat, decode_value};
+use crate::deep;
 use crate::go_json::{compacted, write_json};
 use crate::schema::{Schema, Shape, StructId, Type};
 
@@ -51,7 +52,7 @@ impl RawTexts {
             path: &mut path,
             found: &mut found,
         };
-        let mut reader = serde_json::Deserializer::from_slice(document);
+        let mut reader = deep::reader(document);
         // The document was read before, so this ends early only where it has a member twice in
         // different forms. The values behind it are kept without their texts.
         let _ = walk.deserialize(&mut reader);

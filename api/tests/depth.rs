@@ -1,16 +1,23 @@
 //! Each language that bodies are written in has one bound of depth. What reads, writes, compares,
-//! copies and drops what is as deep as the bound takes a small stack, and one level more is
-//! refused. docs/security.md lists the bounds; expressions have a test of their own.
+//! copies and drops what is as deep as the bound takes no more stack than it has, and one level more
+//! is refused. docs/security.md lists the bounds; expressions have a test of their own.
 
-use api::decode::{self, BodyFormat, MAX_DEPTH, decode_value};
+mod stack;
+
+use std::task::{Context, Poll, Waker};
+
+use api::decode::{self, BodyFormat, decode_value};
+use api::deep::{self, MAX_DEPTH, Roomy};
 use api::field_set::FieldSet;
 use api::go_json::{may_be_too_deep, syntax_error};
 use api::structural::pattern::Pattern;
 use api::structural::{Budget, Patterns, prune, validate_value};
 use serde_json::Value;
 
+use stack::fits;
+
 /// Runs a check on a stack that holds little.
-fn on_a_small_stack(check: fn()) {
+fn on_a_small_stack(check: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(512 * 1024);
     let ended = thread.spawn(check).map(std::thread::JoinHandle::join);
     assert!(matches!(ended, Ok(Ok(()))));
@@ -20,32 +27,109 @@ fn nested(open: &str, inside: &str, close: &str, levels: usize) -> String {
     format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))
 }
 
+/// Each language with what opens and closes a level, and how many levels that is.
+const CONSTRUCTS: [(&str, &str, usize, BodyFormat); 8] = [
+    ("[", "]", 1, BodyFormat::Json),
+    ("{\"a\":", "}", 1, BodyFormat::Json),
+    ("[{\"a\":", "}]", 2, BodyFormat::Json),
+    ("[", "]", 1, BodyFormat::Yaml),
+    ("{a: ", "}", 1, BodyFormat::Yaml),
+    ("- ", "", 1, BodyFormat::Yaml),
+    ("{? a : ", "}", 1, BodyFormat::Yaml),
+    ("!!seq [", "]", 1, BodyFormat::Yaml),
+];
+
+/// What reads, copies, compares and drops a tree of the most levels has the stack that it needs.
 #[test]
 fn documents() {
-    on_a_small_stack(|| {
-        for (open, close, format) in [
-            ("[", "]", BodyFormat::Json),
-            ("{\"a\":", "}", BodyFormat::Json),
-            ("[{\"a\":", "}]", BodyFormat::Json),
-            ("[", "]", BodyFormat::Yaml),
-            ("{a: ", "}", BodyFormat::Yaml),
-            ("- ", "", BodyFormat::Yaml),
-            ("? ", "", BodyFormat::Yaml),
-        ] {
-            let levels = MAX_DEPTH / if open.starts_with("[{") { 2 } else { 1 };
-            let text = nested(open, "1", close, levels);
-            // A key of YAML is no level of a value.
-            if open != "? " {
-                let (value, _) = decode_value(text.as_bytes(), format).unwrap();
-                assert!(!decode::is_deeper_than(&value, MAX_DEPTH));
-                assert_eq!(value.clone(), value);
-                assert_eq!(value.to_string().parse::<Value>().unwrap(), value);
-            }
-            for more in [1, 20_000] {
-                let text = nested(open, "1", close, levels + more);
-                assert!(decode_value(text.as_bytes(), format).is_err(), "{open}");
-            }
+    for (open, close, of, format) in CONSTRUCTS {
+        let text = nested(open, "1", close, MAX_DEPTH / of);
+        let read = move || decode_value(text.as_bytes(), format).map(|(value, _)| value);
+        let name = move |step| format!("{step} {open:?} {format:?}");
+        let most = match format {
+            BodyFormat::Json => deep::LEVEL_BYTES,
+            BodyFormat::Yaml => deep::YAML_LEVEL_BYTES,
+        };
+        let again = read.clone();
+        fits(name("read"), most, move || {
+            std::mem::forget(again().unwrap())
+        });
+        for (what, step) in STEPS {
+            // No thread of a test has room for a tree, unless it asks for it.
+            let value = deep::with_room(|| read().unwrap());
+            fits(name(what), deep::LEVEL_BYTES, move || {
+                step(&value);
+                std::mem::forget(value);
+            });
         }
+        let value = deep::with_room(|| read().unwrap());
+        fits(name("drop"), deep::LEVEL_BYTES, move || drop(value));
+    }
+}
+
+type Step = fn(&Value);
+
+/// What is done with trees.
+const STEPS: [(&str, Step); 6] = [
+    ("clone", |value| std::mem::forget(Value::clone(value))),
+    ("compare", |value| {
+        let copy = value.clone();
+        assert!(copy == *value);
+        std::mem::forget(copy);
+    }),
+    ("print", |value| drop(value.to_string())),
+    ("print as Go does", |value| {
+        api::go_json::write_value(&mut Vec::new(), value)
+    }),
+    ("count levels", |value| {
+        assert!(!decode::is_deeper_than(value, MAX_DEPTH))
+    }),
+    ("count bytes", |value| {
+        assert!(decode::tree_bytes(value) > 0)
+    }),
+];
+
+/// One level more is refused, and so is what the stack has no room for.
+#[test]
+fn what_is_deeper_is_refused() {
+    on_a_small_stack(|| {
+        for (open, close, of, format) in CONSTRUCTS {
+            let read = |levels| {
+                let text = nested(open, "1", close, levels / of);
+                decode_value(text.as_bytes(), format).map(drop)
+            };
+            for levels in [MAX_DEPTH + of, 30_000] {
+                let refused = deep::retry_with_room(|| read(levels)).unwrap_err();
+                assert!(refused.contains("exceeded max depth"), "{open}: {refused}");
+            }
+            assert!(!deep::has_room());
+            assert_eq!(read(deep::SHALLOW / of * of), Ok(()), "{open}");
+            assert!(read(deep::SHALLOW + of).is_err(), "{open}");
+            assert_eq!(deep::retry_with_room(|| read(MAX_DEPTH)), Ok(()), "{open}");
+        }
+    });
+}
+
+/// Work that asks for room has it from then on, when it is dropped too, and others have none.
+#[test]
+fn work_has_room_when_it_asks() {
+    on_a_small_stack(|| {
+        let text = nested("[", "1", "]", MAX_DEPTH);
+        let read = || decode_value(text.as_bytes(), BodyFormat::Json);
+        let waits = std::future::pending::<()>;
+        let mut context = Context::from_waker(Waker::noop());
+        let mut work = Box::pin(Roomy::new(async {
+            let tree = deep::retry(read).await.unwrap();
+            waits().await;
+            drop(tree);
+        }));
+        assert!(work.as_mut().poll(&mut context).is_pending());
+        assert!(!deep::has_room());
+        drop(work);
+        // Outside of such work there is none to ask.
+        let mut work = Box::pin(deep::retry(read));
+        let polled = work.as_mut().poll(&mut context);
+        assert!(matches!(polled, Poll::Ready(Err(_))));
     });
 }
 
@@ -70,13 +154,19 @@ fn members_that_are_not_kept() {
 
 #[test]
 fn sets_of_fields() {
-    on_a_small_stack(|| {
-        let text = |levels| nested("{\"f:a\":", "{}", "}", levels);
-        let set = FieldSet::from_fields_v1(&text(MAX_DEPTH)).unwrap();
-        assert_eq!(set.to_fields_v1(), text(MAX_DEPTH));
-        assert_eq!(set.clone(), set);
-        for more in [1, 20_000] {
-            assert!(FieldSet::from_fields_v1(&text(MAX_DEPTH + more)).is_err());
+    let text = |levels| nested("{\"f:a\":", "{}", "}", levels);
+    let most = text(MAX_DEPTH - 1);
+    fits("FieldsV1".to_owned(), deep::LEVEL_BYTES, move || {
+        let set = FieldSet::from_fields_v1(&most).unwrap();
+        assert_eq!(set.to_fields_v1(), most);
+        let copy = set.clone();
+        assert_eq!(copy, set);
+        assert_eq!(copy.union(&set), set);
+        assert!(copy.difference(&set).is_empty());
+    });
+    on_a_small_stack(move || {
+        for levels in [deep::SHALLOW + 1, MAX_DEPTH + 1, 30_000] {
+            assert!(FieldSet::from_fields_v1(&text(levels)).is_err());
         }
     });
 }
@@ -115,10 +205,10 @@ fn schemas_and_values() {
             ("{\"oneOf\":[", "]}"),
             ("{\"not\":", "}"),
         ] {
-            let levels = MAX_DEPTH / close.len();
+            let levels = deep::SHALLOW / close.len() - 1;
             let schema = value(&nested(open, "{\"type\":\"integer\"}", close, levels));
             for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
-                let mut value = value(&nested(open, "1", close, MAX_DEPTH));
+                let mut value = value(&nested(open, "1", close, deep::SHALLOW));
                 let budget = Budget::of(&schema);
                 validate_value(&value, &schema, &mut Patterns::default(), &budget);
                 assert!(!budget.is_spent());

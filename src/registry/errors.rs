@@ -3,6 +3,7 @@
 
 use actors::object::CachedObject;
 
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusCause};
@@ -15,12 +16,20 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 /// The retry delay when the store can't be reached (ST-11).
 const UNREACHABLE_RETRY_SECONDS: u32 = 2;
 
-/// A stored object as a tree, in the version of the hub.
+/// A stored object of a kind without values of any form as a tree, in the version of the hub.
 ///
 /// # Errors
 /// 500 for one that can't be read.
 pub fn decoded(cached: &CachedObject) -> Result<Object, Box<Status>> {
     object_of(cached).map_err(|error| Box::new(Status::internal(error)))
+}
+
+/// As [`decoded`], of any kind, which may be deep.
+///
+/// # Errors
+/// The same.
+pub async fn decoded_with_room(cached: &CachedObject) -> Result<Object, Box<Status>> {
+    deep::retry(|| decoded(cached)).await
 }
 
 /// The operation that failed.

@@ -6,10 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use crate::api::abandoned::{self, Abandonment};
+use crate::api::deep::Roomy;
 
 /// A guard that lasts as long as a write may still take effect.
 pub type Hold = Arc<dyn Any + Send + Sync>;
@@ -18,7 +20,7 @@ pub type Hold = Arc<dyn Any + Send + Sync>;
 /// write may go away while the write is under way, and its outcome must still be handled. It stays
 /// work of its request, so it writes nothing that was not begun when the request was given up.
 pub struct RunToCompletion<T: Send + 'static> {
-    work: Option<BoxFuture<'static, T>>,
+    work: Option<Roomy<BoxFuture<'static, T>>>,
     has_begun: bool,
     request: Option<Arc<Abandonment>>,
 }
@@ -27,7 +29,7 @@ impl<T: Send + 'static> RunToCompletion<T> {
     /// Wraps work. It runs to its end once it has been polled.
     pub fn new(work: BoxFuture<'static, T>) -> RunToCompletion<T> {
         RunToCompletion {
-            work: Some(work),
+            work: Some(Roomy::new(work)),
             has_begun: false,
             request: None,
         }
@@ -46,7 +48,7 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
-        let polled = work.as_mut().poll(context);
+        let polled = work.poll_unpin(context);
         if polled.is_pending() {
             self.work = Some(work);
         }
@@ -63,7 +65,7 @@ impl<T: Send + 'static> Drop for RunToCompletion<T> {
         {
             let request = self.request.take();
             runtime.spawn(poll_fn(move |context| {
-                abandoned::within(request.as_ref(), || work.as_mut().poll(context))
+                abandoned::within(request.as_ref(), || work.poll_unpin(context))
             }));
         }
     }

@@ -25,6 +25,7 @@ mod connections;
 mod controllers;
 mod damage;
 mod deletion;
+mod depth;
 mod discovery;
 mod doors;
 mod dry_runs;

@@ -12,12 +12,14 @@ mod scalar;
 pub(crate) mod scalars;
 mod tree;
 mod unstructured;
+mod yaml_text;
 
 use std::fmt::Write as _;
 
-use serde::de::DeserializeSeed;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 
+use crate::deep;
 use crate::document_paths::json_type;
 pub use crate::document_paths::{FieldFault, strict_decoding_error};
 use crate::go_json::{may_be_too_deep, syntax_error};
@@ -29,7 +31,7 @@ use crate::status::Status;
 use crate::warnings::Warnings;
 
 pub use go_text::{go_json_text, go_text};
-pub use tree::{MAX_DEPTH, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
+pub use tree::{MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
 use tree::{Numbers, TypedSeed};
 pub use unstructured::from_unstructured;
 
@@ -181,13 +183,13 @@ fn decode_typed(
                 return Err(why);
             }
             let text = go_json_text(body);
-            let mut reader = serde_json::Deserializer::from_str(&text);
+            let mut reader = deep::reader(text.as_bytes());
             let seed = TypedSeed {
                 of,
                 numbers: Numbers::AsWritten,
                 keeps_managed_fields: true,
             };
-            let read = seed.deserialize(&mut reader).map_err(fault)?;
+            let read = deep::noted(body, seed.deserialize(&mut reader)).map_err(fault)?;
             reader.end().map_err(fault)?;
             Ok(read)
         }
@@ -379,10 +381,7 @@ fn summary(body: &[u8]) -> String {
 /// The fault in the text.
 pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<FieldFault>), String> {
     let document = match format {
-        BodyFormat::Json => {
-            serde_json::from_str::<tree::Document<MAX_TREE_BYTES>>(&go_json_text(body))
-                .map_err(|error| json_fault(body, &error))?
-        }
+        BodyFormat::Json => read_json::<tree::Document<MAX_TREE_BYTES>>(body)?,
         BodyFormat::Yaml => read_yaml(body)?,
     };
     Ok((document.value, document.duplicates))
@@ -394,9 +393,13 @@ pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<Field
 /// # Errors
 /// The fault in the text.
 pub fn decode_part(body: &[u8]) -> Result<(Value, Vec<FieldFault>), String> {
-    let part = serde_json::from_str::<tree::Part<MAX_TREE_BYTES>>(&go_json_text(body));
-    let document = part.map_err(|error| json_fault(body, &error))?.0;
+    let document = read_json::<tree::Part<MAX_TREE_BYTES>>(body)?.0;
     Ok((document.value, document.duplicates))
+}
+
+fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    let read = deep::from_json(go_json_text(body).as_bytes());
+    read.map_err(|error| json_fault(body, &error))
 }
 
 /// Reads stored YAML. It has no limit on the size of the tree, because stored documents must stay
@@ -431,14 +434,11 @@ fn first_document(text: &str) -> &str {
 /// one or two events.
 const MAX_ALIASED_EVENTS: usize = 200_000;
 
-/// The stack for reading YAML. Without optimization the parser needs up to 20 KiB per level, so an
-/// ordinary stack is too small for [`MAX_DEPTH`].
-const YAML_STACK_BYTES: usize = 8 * 1024 * 1024;
-
-/// Reads YAML on a separate stack. Only the touched part of the stack uses memory.
+/// Reads YAML. Without optimization the parser needs up to 20 KiB per level, so it has a stack of
+/// its own even for documents that are shallow. Only the touched part of the stack uses memory.
 fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE_BYTES>, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
-    let text = first_document(text);
+    let (text, stand_in) = yaml_text::without_marks(first_document(text));
     // The parser accepts a tab here, other YAML readers do not.
     if text
         .trim_start_matches([' ', '\r', '\n', '\u{feff}'])
@@ -446,20 +446,47 @@ fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE
     {
         return Err("yaml: found a tab where a document begins".to_owned());
     }
-    stacker::grow(YAML_STACK_BYTES, || {
+    deep::with_room_for_yaml(|levels| {
         // A document that makes the parser panic is refused. Other requests are not affected.
-        std::panic::catch_unwind(|| parse_yaml(text))
-            .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()))
+        let read = std::panic::catch_unwind(|| parse_yaml(&text, levels))
+            .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()));
+        read.map(|mut document: tree::Document<TREE_BYTES>| {
+            if let Some(letter) = stand_in {
+                yaml_text::put_marks_back(&mut document.value, letter);
+            }
+            for fault in &mut document.duplicates {
+                if let FieldFault::Repeated(text_of_fault) = fault {
+                    tell_line_of_value(text_of_fault, &text);
+                }
+            }
+            document
+        })
     })
+}
+
+/// Says of a name that is given again the line of its value instead of its own place.
+fn tell_line_of_value(fault: &mut String, text: &str) {
+    let place = fault.split_once(' ').and_then(|(place, rest)| {
+        let mut numbers = place.split(':').map(str::parse::<u64>);
+        let mut next = || numbers.next()?.ok();
+        Some(((next()?, next()?), next()? == 1, rest))
+    });
+    if let Some((at, is_null, rest)) = place {
+        let line = yaml_text::line_of_value(text, at, is_null);
+        *fault = format!("line {line}: {rest}");
+    }
 }
 
 /// Reads YAML as Kubernetes clients write it: 1.1 booleans and octals, merge keys, and the last of
 /// two equal keys.
-fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE_BYTES>, String> {
+fn parse_yaml<const TREE_BYTES: usize>(
+    text: &str,
+    levels: usize,
+) -> Result<tree::Document<TREE_BYTES>, String> {
     let budget = serde_saphyr::budget! {
         // The tree refuses one level too many with a better message.
-        max_depth: MAX_DEPTH + 2,
-        flow_nesting_limit: MAX_DEPTH + 2,
+        max_depth: levels + 1,
+        flow_nesting_limit: levels + 1,
         // More than any object has, but few enough to take less than a second.
         max_events: 3_000_000,
         max_nodes: 1_500_000,
@@ -484,8 +511,23 @@ fn parse_yaml<const TREE_BYTES: usize>(text: &str) -> Result<tree::Document<TREE
     };
     let read: Result<tree::YamlDocument<TREE_BYTES>, _> =
         serde_saphyr::from_str_with_options(text, options);
-    read.map(|document| document.0)
-        .map_err(|error| format!("yaml: {error}"))
+    read.map(|document| document.0).map_err(|error| {
+        let text = error.to_string();
+        let refusals = ["recursion limit exceeded", "exceeded max depth of"];
+        let is_deep = matches!(&error, serde_saphyr::Error::Budget { breach, .. }
+            if matches!(breach, serde_saphyr::budget::BudgetBreach::Depth { .. }))
+            || refusals.iter().any(|refusal| text.starts_with(refusal));
+        if !is_deep {
+            return format!("yaml: {text}");
+        }
+        deep::note();
+        // The reader of Kubernetes tells no first line.
+        let line = error.location().map_or(1, |location| location.line());
+        match line {
+            ..=1 => format!("yaml: exceeded max depth of {levels}"),
+            line => format!("yaml: line {line}: exceeded max depth of {levels}"),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -389,7 +389,37 @@ fn numbers_keep_their_value() {
         );
     }
     assert!(json_value("1e400").is_err());
+    // What is not kept is not read.
+    let unknown = r#"{"metadata":{"name":"a"},"unknown":[1e400,{"a":-1e400}]}"#;
+    decoded(unknown, &configmaps());
     assert!(yaml("a: .inf").is_err());
+}
+
+/// D-51
+#[test]
+fn lists_below_a_merge_key_are_merged() {
+    let merged = |list: &str| yaml(&format!("a: &a {{b: 1}}\nl: &l [*a]\nx: {{<<: {list}}}"));
+    for list in ["*a", "[*a]", "*l", "[[*a]]"] {
+        assert_eq!(merged(list).unwrap()["x"], json!({"b": 1}), "{list}");
+    }
+    assert!(merged("[1]").is_err() && yaml("a: !!timestamp 2001-12-14").is_err());
+}
+
+/// API-63
+#[test]
+fn byte_order_marks_in_yaml_are_letters() {
+    for (text, value) in [
+        ("\u{feff}a: \u{feff}x", json!({"a": "\u{feff}x"})),
+        ("a: x\u{feff}y", json!({"a": "x\u{feff}y"})),
+        (
+            " \u{feff}a: [\u{feff}1]",
+            json!({"\u{feff}a": ["\u{feff}1"]}),
+        ),
+        ("a: 1\n\u{feff}# c\n\u{feff}\nb: 2", json!({"a": 1, "b": 2})),
+    ] {
+        assert_eq!(yaml(text), Ok(value), "{text:?}");
+    }
+    assert!(yaml("a: 1\n\u{feff}b: 2").is_err());
 }
 
 #[test]
@@ -618,7 +648,7 @@ proptest! {
     ) {
         for format in [BodyFormat::Json, BodyFormat::Yaml] {
             if let Ok((value, _)) = decode_value(&bytes, format) {
-                prop_assert!(!is_deeper_than(&value, MAX_DEPTH));
+                prop_assert!(!is_deeper_than(&value, deep::SHALLOW));
             }
             if let Err(status) = decode_object(&bytes, format, &configmaps()) {
                 prop_assert_eq!(status.code, 400);

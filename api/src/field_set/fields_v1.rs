@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::{FieldSet, Node, PathElement};
-use crate::decode::MAX_DEPTH;
+use crate::deep::{self, levels};
 use crate::field_error::go_quote;
 
 /// A text that is no FieldsV1.
@@ -23,14 +23,14 @@ impl FieldSet {
     /// # Errors
     /// Text that is no JSON object, names that can't be understood, and what is nested too deep.
     pub fn from_fields_v1(text: &str) -> Result<FieldSet, FieldsV1Error> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let read = WHOLE.deserialize(&mut deserializer);
+        let mut deserializer = deep::reader(text.as_bytes());
+        let read = whole().deserialize(&mut deserializer);
         if let (Ok((_, set)), Ok(())) = (read, deserializer.end()) {
             return Ok(set);
         }
         // Errors of a tree have no line and no column, which managedFields have not either.
         let value: Value =
-            serde_json::from_str(text).map_err(|error| FieldsV1Error(error.to_string()))?;
+            deep::from_json(text.as_bytes()).map_err(|error| FieldsV1Error(error.to_string()))?;
         FieldSet::from_fields_v1_value(&value)
     }
 
@@ -40,7 +40,7 @@ impl FieldSet {
     /// # Errors
     /// As [`FieldSet::from_fields_v1`].
     pub fn from_fields_v1_value(value: &Value) -> Result<FieldSet, FieldsV1Error> {
-        match WHOLE.deserialize(value) {
+        match whole().deserialize(value) {
             Ok((_, set)) => Ok(set),
             Err(error) => Err(FieldsV1Error(error.to_string())),
         }
@@ -60,16 +60,21 @@ impl FieldSet {
 }
 
 /// Reads a whole set.
-const WHOLE: Below<'static> = Below {
-    name: None,
-    depth: 0,
-};
+fn whole() -> Below<'static> {
+    Below {
+        name: None,
+        depth: 0,
+        levels: levels(),
+    }
+}
 
 /// Reads the value of a name: whether it has a member `.`, and the set below. No tree is made.
 struct Below<'n> {
     /// The name. `None` for the whole set.
     name: Option<&'n str>,
     depth: usize,
+    /// How many levels there may be.
+    levels: usize,
 }
 
 impl Below<'_> {
@@ -125,8 +130,9 @@ impl<'de> Visitor<'de> for Below<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        if self.depth > MAX_DEPTH {
-            let problem = format!("FieldsV1 is nested deeper than {MAX_DEPTH} levels");
+        if self.depth > self.levels {
+            deep::note();
+            let problem = format!("FieldsV1 is nested deeper than {} levels", self.levels);
             return Err(A::Error::custom(problem));
         }
         let mut has_dot = false;
@@ -145,6 +151,7 @@ impl<'de> Visitor<'de> for Below<'_> {
             let (is_member, below) = map.next_value_seed(Below {
                 name: Some(&name),
                 depth: self.depth + 1,
+                levels: self.levels,
             })?;
             nodes.push(Node {
                 element,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::deep;
 use crate::field_set::FieldSet;
 use crate::metadata::MAX_ANNOTATION_BYTES;
 use crate::object::Object;
@@ -18,7 +19,7 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// there was none in this version.
 pub(super) fn owned(live: &Object, definition: &ResourceDefinition) -> Option<FieldSet> {
     let text = annotation(live)?;
-    let Ok(Value::Object(members)) = serde_json::from_str(text) else {
+    let Ok(Value::Object(members)) = deep::from_json(text.as_bytes()) else {
         return None;
     };
     let applied = Object::of(members);

@@ -6,7 +6,8 @@ use json_patch::jsonptr::Pointer;
 use serde_json::Value;
 
 use crate::abandoned::is_abandoned;
-use crate::decode::{MAX_DEPTH, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
+use crate::decode::{MAX_TREE_BYTES, is_deeper_than, tree_bytes};
+use crate::deep::{levels, note};
 
 /// The limit on the bytes of JSON that the copies of one patch may add (API-159, API-21).
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
@@ -74,9 +75,12 @@ fn moved_items(document: &Value, operation: &PatchOperation) -> usize {
 
 /// Whether a value at a path keeps the document shallow enough to be read again.
 fn fits_below(path: &Pointer, value: &Value) -> bool {
-    MAX_DEPTH
-        .checked_sub(path.count())
-        .is_some_and(|left| !is_deeper_than(value, left))
+    let left = levels().checked_sub(path.count());
+    let fits = left.is_some_and(|left| !is_deeper_than(value, left));
+    if !fits {
+        note();
+    }
+    fits
 }
 
 /// The length of a value's JSON.

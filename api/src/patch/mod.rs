@@ -17,7 +17,7 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
 use crate::decode::{
-    self, FieldFault, TypedDocument, decode_part, of_other_internal_kind, of_other_kind,
+    FieldFault, TypedDocument, decode_part, of_other_internal_kind, of_other_kind,
     strict_decoding_error, type_patched,
 };
 use crate::document_paths::{FieldFaults, Place, json_type};
@@ -471,10 +471,7 @@ fn finish(
         true => Ok(nothing_known(members)),
         false => type_patched(&patched, of),
     };
-    let read = read.map_err(|_| {
-        let levels = decode::MAX_DEPTH;
-        Refusal::Invalid(format!("the result is nested deeper than {levels} levels"))
-    })?;
+    let read = read.map_err(|_| Refusal::Invalid("exceeded max depth".to_owned()))?;
     let TypedDocument {
         value: Value::Object(members),
         faults: unknown,

@@ -514,7 +514,7 @@ proptest! {
         match by_json(&body) {
             Ok(patched) => {
                 prop_assert_eq!(&patched["kind"], "ConfigMap");
-                prop_assert!(!decode::is_deeper_than(&patched, decode::MAX_DEPTH));
+                prop_assert!(!crate::decode::is_deeper_than(&patched, crate::deep::SHALLOW));
             }
             Err(status) => prop_assert_eq!(status.code, 422),
         }

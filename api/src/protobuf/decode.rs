@@ -13,7 +13,8 @@ use super::wire::{Piece, Reader};
 use super::{ProtobufError, fields, malformed, schema_type};
 use crate::abandoned::{NOBODY, is_abandoned};
 use crate::decode::go_time::{Decimals, GoTime};
-use crate::decode::{BodyFormat, MAX_DEPTH, decode_value, go_duration, scalars};
+use crate::decode::{BodyFormat, decode_value, go_duration, scalars};
+use crate::deep;
 use crate::go_json::{compacted, write_json};
 use crate::quantity;
 use crate::schema::{
@@ -51,6 +52,7 @@ pub(super) struct Decoder<'s, 'o> {
     out: &'o mut Vec<u8>,
     texts: Texts,
     depth: usize,
+    levels: usize,
 }
 
 impl<'s, 'o> Decoder<'s, 'o> {
@@ -61,6 +63,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
             out,
             texts,
             depth: 0,
+            levels: deep::levels(),
         }
     }
 
@@ -270,8 +273,9 @@ impl<'s, 'o> Decoder<'s, 'o> {
                 return self.list(item, pieces, field);
             }
             (Shape::Struct(id), Piece::Bytes(bytes)) => {
-                if self.depth == MAX_DEPTH {
-                    let text = format!("it is nested deeper than {MAX_DEPTH} levels");
+                if self.depth == self.levels {
+                    deep::note();
+                    let text = format!("it is nested deeper than {} levels", self.levels);
                     return Err(malformed(text));
                 }
                 self.depth += 1;

@@ -22,6 +22,7 @@ use encode::Encoder;
 use measure::Measure;
 use wire::{Piece, Reader};
 
+use crate::deep;
 use crate::schema::{DELIMITED, Scalar, Schema, Shape, StructId, Type, push_number};
 
 /// The first bytes of a protobuf body.
@@ -213,6 +214,24 @@ pub fn write_message<'de, D: serde::Deserializer<'de>>(
     Encoder::new(schema, out).object(id, document)
 }
 
+/// As [`write_message`], of JSON, which may be deep.
+///
+/// # Errors
+/// The same.
+pub fn write_json_message(
+    schema: &Schema,
+    id: StructId,
+    json: &[u8],
+    out: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let begun = out.len();
+    deep::retry_with_room(|| {
+        out.truncate(begun);
+        let written = write_message(schema, id, &mut deep::reader(json), out);
+        deep::noted(json, written)
+    })
+}
+
 /// The length of what [`write_message`] appends for compact JSON, found without writing it. `None`
 /// of JSON that is not of the type or has something unusual, as maps that are not sorted: its
 /// message has to be written.
@@ -238,8 +257,7 @@ pub fn write_document(schema: &Schema, json: &[u8], out: &mut Vec<u8>) -> bool {
         return false;
     };
     let mut raw = Vec::with_capacity(json.len());
-    let mut document = serde_json::Deserializer::from_slice(json);
-    if write_message(schema, id, &mut document, &mut raw).is_err() {
+    if write_json_message(schema, id, json, &mut raw).is_err() {
         return false;
     }
     let envelope = Envelope {

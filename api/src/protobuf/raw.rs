@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::deep;
 use crate::go_json::write_json;
 use crate::indentation::text_length;
 
@@ -21,7 +22,7 @@ pub(super) fn write_raw<'de, D: Deserializer<'de>>(
         out.extend_from_slice(text.as_bytes());
         return Ok(true);
     }
-    let mut document = serde_json::Deserializer::from_str(text);
+    let mut document = deep::reader(text.as_bytes());
     RawJson(out)
         .deserialize(&mut document)
         .map_err(D::Error::custom)

@@ -13,12 +13,13 @@ use super::queue::Ended;
 use super::uid::Uid;
 use super::verdict::{Dependents, Owner, Verdict, decide};
 use super::{Collection, failed, invalid_namespace};
+use crate::api::deep::Roomy;
 use crate::api::options::{DeleteOptions, Propagation, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
 use crate::registry::{NamespacedName, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::Preconditions;
-use crate::storage::codec::object_of;
+use crate::storage::codec::metadata_object_of;
 use futures_util::stream::{self, StreamExt};
 
 /// The time limit for one request.
@@ -28,11 +29,14 @@ const CONCURRENT_RELEASES: usize = 16;
 
 /// Does a piece of work. It may be cancelled at any point.
 pub(super) async fn work(collection: &Collection, task: &Task) -> Ended {
-    match task {
-        Task::Judge(uid) => judge(collection, uid).await,
-        Task::Orphan(uid) => orphan(collection, uid).await,
-        Task::Verify(claim) => verify(collection, *claim).await,
-    }
+    Roomy::new(async {
+        match task {
+            Task::Judge(uid) => judge(collection, uid).await,
+            Task::Orphan(uid) => orphan(collection, uid).await,
+            Task::Verify(claim) => verify(collection, *claim).await,
+        }
+    })
+    .await
 }
 
 /// The context of the collector's requests.
@@ -361,7 +365,7 @@ async fn patch_references(
     change: impl FnOnce(&mut Vec<Value>),
 ) -> Result<Option<String>, Box<Status>> {
     let cached = store.get(named(place), "0").await?;
-    let object = object_of(&cached).map_err(Status::internal)?;
+    let object = metadata_object_of(&cached).map_err(Status::internal)?;
     if Uid::of(object.uid()) != *uid {
         return Ok(None);
     }

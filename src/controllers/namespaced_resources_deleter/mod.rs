@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::namespace_conditions::RemainingContent;
+use crate::api::deep::Roomy;
 use crate::api::object::{Object, whole_seconds};
 use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
 use crate::api::resource::ResourceDefinition;
@@ -25,7 +26,7 @@ use crate::registry::{
     Catalog, NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource,
 };
 use crate::storage::Preconditions;
-use crate::storage::codec::object_of;
+use crate::storage::codec::{metadata_object_of, object_of};
 
 /// The number of concurrent deletions. Concurrent commits share disk syncs.
 const CONCURRENT_DELETIONS: usize = 16;
@@ -189,8 +190,8 @@ impl NamespacedResourcesDeleter {
     ) -> BoxFuture<'static, Result<Option<Object>, Box<Status>>> {
         let (store, context) = (store.clone(), self.context.clone());
         let namespace = namespace.to_owned();
-        async move {
-            let object = object_of(&item).map_err(Status::internal)?;
+        let deleting = async move {
+            let object = metadata_object_of(&item).map_err(Status::internal)?;
             let options = DeleteOptions {
                 propagation_policy: Some(Propagation::Background),
                 // Whatever its content is, the object has to go. So any version will do.
@@ -203,14 +204,21 @@ impl NamespacedResourcesDeleter {
             let name = NamespacedName::in_namespace(&namespace, item.attributes().name());
             match store.delete(&context, name, &options).await {
                 Ok(deletion) if deletion.removed => Ok(None),
-                Ok(deletion) => Ok(Some(object_of(&deletion.object).map_err(Status::internal)?)),
+                Ok(deletion) => {
+                    let of = if is_pods(&store) {
+                        object_of
+                    } else {
+                        metadata_object_of
+                    };
+                    Ok(Some(of(&deletion.object).map_err(Status::internal)?))
+                }
                 // The object is gone, and a new one may have its name. The next round sees that
                 // one.
                 Err(status) if matches!(status.code, 404 | 409) => Ok(None),
                 Err(status) => Err(status),
             }
-        }
-        .boxed()
+        };
+        Roomy::new(deleting).boxed()
     }
 
     /// The namespace as it is now, if its contents must still be deleted.

@@ -121,13 +121,13 @@ impl UpdateFunction for Changing<'_> {
         &mut self,
         current: Current,
     ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
-        let changed = (|| {
+        async move {
             let stored = current.object.ok_or_else(|| {
                 Box::new(Status::internal(
                     "an update that creates nothing has no object",
                 ))
             })?;
-            let mut object = self.store.to_change(&stored)?;
+            let mut object = self.store.to_change(&stored).await?;
             let live = self.is_status.then(|| object.clone());
             (self.change)(&mut object)?;
             if let Some(live) = live {
@@ -139,7 +139,7 @@ impl UpdateFunction for Changing<'_> {
                 ttl: self.store.time_to_live(),
                 hold: None,
             }))
-        })();
-        std::future::ready(changed).boxed()
+        }
+        .boxed()
     }
 }

@@ -16,10 +16,11 @@ use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::context::RequestContext;
-use crate::registry::errors::{FailedOperation, decoded};
+use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
 use crate::registry::strategy::Form;
+use crate::storage::codec::metadata_object_of;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).
@@ -140,7 +141,7 @@ impl RegistryStore {
             })
             .await;
         let is_deleting = match found {
-            Ok(Some(existing)) => decoded(&existing).is_ok_and(|o| o.is_being_deleted()),
+            Ok(Some(existing)) => metadata_object_of(&existing).is_ok_and(|o| o.is_being_deleted()),
             _ => false,
         };
         match is_deleting {

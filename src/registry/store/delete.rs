@@ -14,8 +14,9 @@ use crate::api::status::{Status, StatusDetails};
 use crate::clock;
 use crate::registry::context::RequestContext;
 use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
-use crate::registry::errors::{FailedOperation, decoded};
+use crate::registry::errors::{FailedOperation, decoded_with_room};
 use crate::registry::namespaced_name::NamespacedName;
+use crate::storage::codec::metadata_object_of;
 use crate::storage::{
     Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, Unconditional,
     UpdateFunction, UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision,
@@ -209,7 +210,7 @@ impl Deleting<'_> {
     async fn remove_marked(&self, marked: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let version = &self.options.preconditions.resource_version;
         let preconditions = Preconditions {
-            uid: Some(decoded(&marked)?.uid().to_owned()),
+            uid: Some(uid_of(&marked)?),
             // The mark has changed the version that the client knows (RG-9).
             resource_version: version.as_ref().map(|_| marked.revision.to_string()),
         };
@@ -243,7 +244,7 @@ impl Deleting<'_> {
 
     /// Gives back what a removed object had.
     async fn released(&self, deletion: Deletion) -> Deletion {
-        if let (true, Ok(object)) = (deletion.removed, decoded(&deletion.object)) {
+        if let (true, Ok(object)) = (deletion.removed, decoded_with_room(&deletion.object).await) {
             self.store.release(&object, self.options.dry_run).await;
         }
         deletion
@@ -254,7 +255,7 @@ impl Deleting<'_> {
         let definition = self.store.definition();
         let answer = match definition.returns_deleted {
             true => Answer::Object,
-            false => Answer::Status(Box::new(self.success(decoded(&object)?.uid()))),
+            false => Answer::Status(Box::new(self.success(&uid_of(&object)?))),
         };
         Ok(Deletion {
             object,
@@ -304,6 +305,12 @@ impl Deleting<'_> {
     }
 }
 
+fn uid_of(object: &CachedObject) -> Result<String, Box<Status>> {
+    let object = metadata_object_of(object);
+    let object = object.map_err(|error| Box::new(Status::internal(error)))?;
+    Ok(object.uid().to_owned())
+}
+
 /// Allows the removal only if nothing keeps the object.
 struct Check<'c> {
     deleting: &'c Deleting<'c>,
@@ -316,7 +323,8 @@ impl ValidateDeletion for Check<'_> {
     ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>> {
         let current = current.clone();
         async move {
-            Ok(match self.deleting.verdict(&decoded(&current)?).await? {
+            let object = decoded_with_room(&current).await?;
+            Ok(match self.deleting.verdict(&object).await? {
                 DeletionVerdict::Remove => WriteDecision::Write(()),
                 DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
             })
@@ -344,11 +352,8 @@ impl UpdateFunction for Mark<'_> {
                 let (definition, name) = (self.deleting.store.definition(), self.deleting.name);
                 return Err(Box::new(Status::not_found(definition, name)));
             };
-            match self
-                .deleting
-                .verdict(&self.deleting.store.to_change(&cached)?)
-                .await?
-            {
+            let object = self.deleting.store.to_change(&cached).await?;
+            match self.deleting.verdict(&object).await? {
                 DeletionVerdict::Mark {
                     object,
                     then_remove,

@@ -21,6 +21,7 @@ use super::pending_creates::PendingCreates;
 use super::strategy::Strategy;
 use crate::admission::Admission;
 use crate::api::decode::FieldFault;
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, converted};
@@ -193,9 +194,15 @@ impl RegistryStore {
 
     /// A stored object that is changed and stored again, in the version of the hub, with the texts
     /// of its raw JSON.
-    fn to_change(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
-        let object = self.codec.object_of(cached);
-        object.map_err(|error| Box::new(Status::internal(error)))
+    async fn to_change(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
+        let object = deep::retry(|| self.codec.object_of(cached)).await;
+        let object = object.map_err(|error| Box::new(Status::internal(error)))?;
+        // They are text, which is read later.
+        let managed_fields = object.managed_fields();
+        if managed_fields.is_some_and(|text| deep::is_deep(text.as_bytes())) {
+            deep::room().await;
+        }
+        Ok(object)
     }
 
     fn is_hub(&self) -> bool {

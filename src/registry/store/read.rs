@@ -15,7 +15,7 @@ use crate::api::object::Object;
 use crate::api::options::{ListOptions, VersionMatchText, list_version, read_version};
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::errors::{FailedOperation, decoded, goes_in_stream};
+use crate::registry::errors::{FailedOperation, decoded_with_room, goes_in_stream};
 use crate::registry::keys::{ReadScope, read_scope};
 use crate::registry::namespaced_name::NamespacedName;
 use crate::storage::{
@@ -72,7 +72,7 @@ impl RegistryStore {
         resource_version: &str,
     ) -> Result<Object, Box<Status>> {
         let found = self.get(at, resource_version).await?;
-        decoded(&found)
+        decoded_with_room(&found).await
     }
 
     /// One object as it was at a revision.

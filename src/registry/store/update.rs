@@ -11,6 +11,7 @@ use super::allocation::{Allocated, settle};
 use super::create::{SYSTEM_FIELDS, deduplicate};
 use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
 use crate::api::decode::{FieldFault, judge};
+use crate::api::deep;
 use crate::api::managed_fields::{Application, FieldManager, keep_times};
 use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
@@ -230,7 +231,7 @@ impl UpdateFunction for Updating<'_> {
             let mut object = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
-                    let stored = self.store.to_change(&cached)?;
+                    let stored = self.store.to_change(&cached).await?;
                     self.check_uid(stored.uid())?;
                     let object = self.change(&cached, &stored).await?;
                     if is_released(&self.store.strategy, &object, &stored) {
@@ -389,7 +390,8 @@ impl Updating<'_> {
         stored: &Object,
     ) -> Result<Object, Box<Status>> {
         let store = self.store;
-        let mut object = self.changed(stored)?;
+        // A patch may make it deep.
+        let mut object = deep::retry(|| self.changed(stored)).await?;
         store
             .admit(
                 &self.request,

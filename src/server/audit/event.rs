@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::policy::{Decided, Level, Stage};
 use crate::api::decode::go_json_text;
+use crate::api::deep;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::{self, UserInfo};
 
@@ -283,7 +284,7 @@ impl Body {
         match (is_document, self.is_yaml) {
             (false, _) => None,
             (true, true) => serde_saphyr::from_slice(bytes).ok(),
-            (true, false) => serde_json::from_str(&go_json_text(bytes)).ok(),
+            (true, false) => deep::from_json(go_json_text(bytes).as_bytes()).ok(),
         }
     }
 }

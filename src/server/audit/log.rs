@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
 use super::event::Event;
+use crate::api::deep;
 use crate::files::{RollingLimits, RollingLog};
 
 /// Events that may wait.
@@ -143,7 +144,8 @@ impl Writer {
         let (mut lines, mut count) = (Vec::new(), 0);
         let mut next = Some(first);
         while let Some(event) = next {
-            lines.append(&mut event.line());
+            // Its bodies may be deep.
+            lines.append(&mut deep::retry_with_room(|| event.line()));
             count += 1;
             self.waiting
                 .bytes

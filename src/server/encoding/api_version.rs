@@ -12,6 +12,7 @@ use actors::object::{CachedObject, revision_member};
 use serde_json::{Value, json};
 
 use super::events::INITIAL_EVENTS_END;
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::storage::codec::encode_object;
@@ -77,14 +78,17 @@ impl Version {
             return true;
         }
         let text = [b"{", body].concat();
-        let Ok(mut converted) = Object::read(&text) else {
+        let encoded = deep::retry_with_room(|| {
+            let mut converted = Object::read(&text)?;
+            self.kind.conversion.from_hub(&mut converted);
+            self.kind.canonicalize(&mut converted);
+            converted.0.remove("kind");
+            converted.0.remove("apiVersion");
+            Ok::<_, serde_json::Error>(encode_object(&converted))
+        });
+        let Ok(encoded) = encoded else {
             return false;
         };
-        self.kind.conversion.from_hub(&mut converted);
-        self.kind.canonicalize(&mut converted);
-        converted.0.remove("kind");
-        converted.0.remove("apiVersion");
-        let encoded = encode_object(&converted);
         // The opening brace stands before the type.
         out.extend_from_slice(encoded.get(1..).unwrap_or_default());
         true

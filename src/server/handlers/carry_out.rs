@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::{Answered, RequestScope};
 use crate::api::abandoned::{self, Abandonment};
+use crate::api::deep::Roomy;
 use crate::api::status::Status;
 use crate::server::filters::in_flight::Counted;
 use crate::server::respond::{self, Form};
@@ -129,10 +130,10 @@ fn counted<T>(
     counted: Option<Arc<Counted>>,
     work: impl Future<Output = T>,
 ) -> impl Future<Output = T> {
-    let mut work = Box::pin(work);
+    let mut work = Roomy::new(work);
     poll_fn(move |context| {
         let _ = &counted;
-        abandoned::within(Some(&request), || work.as_mut().poll(context))
+        abandoned::within(Some(&request), || work.poll_unpin(context))
     })
 }
 

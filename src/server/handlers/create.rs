@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::{Answered, RequestScope, capability};
+use crate::api::deep;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::registry::rest::Created;
 use crate::server::body::RequestBody;
@@ -28,7 +29,8 @@ pub(super) async fn create(
     let creation = async move {
         let (storage, object) = (&target.storage, target.object());
         let (validation, warnings) = (options.field_validation, &context.warnings);
-        let body = document.decode(storage.request_kind(), validation, warnings)?;
+        let kind = storage.request_kind();
+        let body = deep::retry(|| document.decode(kind, validation, warnings)).await?;
         if object.name.is_empty()
             && let Some(creater) = storage.creater()
         {

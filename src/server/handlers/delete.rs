@@ -7,6 +7,7 @@ use http::StatusCode;
 use super::document::Document;
 use super::{Answered, RequestScope, capability};
 use crate::api::decode::BodyFormat;
+use crate::api::deep;
 use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
 use crate::kinds::types::TYPES;
@@ -60,8 +61,10 @@ pub(super) async fn options(
     let is_large = document.is_large();
     let query = scope.query.clone();
     let parsing = async move {
-        let (body, format) = document.into_text("v1", "DeleteOptions", &TYPES)?;
-        DeleteOptions::parse(&query, &body, format)
+        deep::retry_with_room(|| {
+            let (body, format) = document.text("v1", "DeleteOptions", &TYPES)?;
+            DeleteOptions::parse(&query, &body, format)
+        })
     };
     scope.carry_out(is_large, parsing).await
 }

@@ -41,7 +41,7 @@ impl Document {
     /// Decodes an object, and reports duplicate and unknown fields as the client asked (API-88 to
     /// API-90).
     pub(super) fn decode(
-        self,
+        &self,
         definition: &ResourceDefinition,
         validation: FieldValidation,
         warnings: &Warnings,
@@ -52,7 +52,7 @@ impl Document {
             let why = ProtobufError::Unmarked.to_string();
             return Err(unrecognized(&self.body, &why, definition));
         }
-        let (body, format) = self.into_text(&version, kind, schema)?;
+        let (body, format) = self.text(&version, kind, schema)?;
         let decoded = decode_object(&body, format, definition)?;
         judge(&decoded.faults, validation, warnings, |error| {
             let kind = &definition.kind;
@@ -66,17 +66,17 @@ impl Document {
 
     /// The body as text. Protobuf becomes JSON by the schema of its kind, with this version and
     /// kind unless it names others.
-    pub(super) fn into_text(
-        self,
+    pub(super) fn text(
+        &self,
         version: &str,
         kind: &str,
         schema: &Schema,
     ) -> Result<(Bytes, BodyFormat), Box<Status>> {
         let Document { body, form } = self;
-        match form {
-            BodyForm::Text(format) => Ok((body, format)),
+        match *form {
+            BodyForm::Text(format) => Ok((body.clone(), format)),
             BodyForm::Protobuf => {
-                match protobuf::to_json(&body, version, kind, schema, Texts::Strict) {
+                match protobuf::to_json(body, version, kind, schema, Texts::Strict) {
                     Ok(json) => Ok((json.into(), BodyFormat::Json)),
                     Err(error) => Err(Box::new(Status::bad_request(error.to_string()))),
                 }

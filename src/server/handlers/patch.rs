@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answered, RequestScope, applied, capability, written};
+use crate::api::deep;
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
@@ -38,7 +39,7 @@ pub(super) async fn patch(
     let (target, context) = (target.clone(), scope.context.clone());
     let update = async move {
         let source = match given {
-            Given::Apply => applied::read(&body)?,
+            Given::Apply => deep::retry(|| applied::read(&body)).await?,
             Given::Plain(kind) => source(kind, &body, &options, &target).await?,
         };
         let patcher = capability(target.storage.patcher())?;
@@ -59,11 +60,11 @@ async fn source(
     options: &WriteOptions,
     target: &Target,
 ) -> Result<UpdateSource, Box<Status>> {
-    let patch = match options.field_validation {
+    let parse = || match options.field_validation {
         FieldValidation::Ignore => Patch::parse_unchecked(kind, body),
         FieldValidation::Warn | FieldValidation::Strict => Patch::parse(kind, body),
     };
-    match patch {
+    match deep::retry(parse).await {
         Ok(patch) => Ok(UpdateSource::Patch(patch)),
         Err(refusal) => {
             let getter = capability(target.storage.getter())?;

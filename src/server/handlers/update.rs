@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::document::Document;
 use super::{Answered, RequestScope, capability, written};
+use crate::api::deep;
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::warnings::Warnings;
 use crate::registry::{Replacement, UpdateSource, Written};
@@ -32,17 +33,13 @@ pub(super) async fn update(
     let update = async move {
         let storage = &target.storage;
         let (validation, warnings) = (options.field_validation, &context.warnings);
-        let sent = document.clone();
-        let object = sent.decode(storage.request_kind(), validation, warnings)?;
+        let kind = storage.request_kind();
+        let object = deep::retry(|| document.decode(kind, validation, warnings)).await?;
         let (storage_again, warned) = (Arc::clone(storage), Warnings::default());
         let again = move || {
-            let sent = document.clone();
+            let kind = storage_again.request_kind();
             // Warnings were given.
-            sent.decode(
-                storage_again.request_kind(),
-                FieldValidation::Ignore,
-                &warned,
-            )
+            document.decode(kind, FieldValidation::Ignore, &warned)
         };
         let source = UpdateSource::Replace(Replacement::read(object, again));
         let updater = capability(storage.updater())?;

@@ -22,7 +22,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use crate::api::go_json::{write_text, write_value};
+use crate::api::deep;
+use crate::api::go_json::{is_deeper_than, write_text, write_value};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use fields::FieldCollector;
@@ -40,6 +41,9 @@ pub(in crate::storage) use recognise::is_stored_form;
 
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
+
+/// The beginning of an object behind its type.
+const METADATA: &[u8] = b"\"metadata\":";
 
 /// Encodes and decodes the objects of one resource.
 #[derive(Clone, Debug)]
@@ -96,9 +100,10 @@ impl Codec {
         match &self.form {
             None => object.stored_form(),
             // A cached object was decoded before, so decoding succeeds.
-            Some(form) => self
-                .object_of(object)
-                .map_or_else(|_| Vec::new(), |tree| form.encode(&tree, &self.definition)),
+            Some(form) => {
+                let encode = || Ok(form.encode(&self.object_of(object)?, &self.definition));
+                deep::retry_with_room(encode).unwrap_or_else(|_: DecodeError| Vec::new())
+            }
         }
     }
 
@@ -163,20 +168,28 @@ impl Codec {
         if let Some(object) = self.canonical(key, revision, value) {
             return Ok(object);
         }
-        let unreadable = |reason| fault(key, revision, reason);
+        deep::retry_with_room(|| self.decode_uncanonical(key, revision, value))
+            .map_err(|reason| fault(key, revision, reason))
+    }
+
+    fn decode_uncanonical(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+    ) -> Result<CachedObject, String> {
         let json = protobuf::found_in(value)
             .map(|message| self.json_of_protobuf(&message))
-            .transpose()
-            .map_err(unreadable)?;
+            .transpose()?;
         if let Some(json) = &json
             && let Some(object) = self.canonical(key, revision, json)
         {
             return Ok(object);
         }
         let value = json.as_deref().unwrap_or(value);
-        let mut object = self.recognise(value).map_err(unreadable)?;
+        let mut object = self.recognise(value)?;
         object.set_type(&self.definition.kind, &self.definition.api_version());
-        self.served(key, revision, &object).map_err(unreadable)
+        self.served(key, revision, &object)
     }
 
     /// Protobuf as canonical JSON: of the type served, if its own differs from that in the type
@@ -254,7 +267,8 @@ impl Codec {
 
     /// The attributes and offsets of stored bytes. `None` when they are not canonical.
     fn canonical(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
-        if !value.starts_with(&self.head) || !value.ends_with(b"}") {
+        let is_whole = value.starts_with(&self.head) && value.ends_with(b"}");
+        if !is_whole || is_deeper_than(value, deep::MAX_DEPTH) {
             return None;
         }
         let (attributes, stamped) = self.attributes(value).ok()?;
@@ -364,19 +378,29 @@ pub fn object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
     read(cached, &cached.wire())
 }
 
+/// A cached object as a tree that has only its metadata, however deep the rest is.
+///
+/// # Errors
+/// [`DecodeError`] as of [`object_of`].
+pub fn metadata_object_of(cached: &CachedObject) -> Result<Object, DecodeError> {
+    let body = cached.item_body();
+    let metadata = body.strip_prefix(METADATA).unwrap_or_default();
+    Object::read_metadata(metadata).map_err(|error| unreadable(cached, &error))
+}
+
 /// Members of a cached object's metadata, by the type that reads them. The metadata comes first in
 /// what is cached, so nothing behind it is read. `None` if it can't be read so.
 pub fn metadata_of<M: DeserializeOwned>(cached: &CachedObject) -> Option<M> {
-    let members = cached.item_body().strip_prefix(b"\"metadata\":")?;
+    let members = cached.item_body().strip_prefix(METADATA)?;
     M::deserialize(&mut serde_json::Deserializer::from_slice(members)).ok()
 }
 
 fn read(cached: &CachedObject, wire: &[u8]) -> Result<Object, DecodeError> {
-    Object::read(wire).map_err(|error| DecodeError {
-        key: Key::new(cached.key()).to_string(),
-        revision: cached.revision,
-        reason: error.to_string(),
-    })
+    Object::read(wire).map_err(|error| unreadable(cached, &error))
+}
+
+fn unreadable(cached: &CachedObject, error: &serde_json::Error) -> DecodeError {
+    fault(&Key::new(cached.key()), cached.revision, error.to_string())
 }
 
 /// Writes a document with `kind`, `apiVersion` and `metadata` first and all else sorted.

@@ -9,7 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::TypeName;
-use crate::api::protobuf::{Envelope, MAGIC, ProtobufError, Texts, object_json, write_message};
+use crate::api::protobuf::{
+    Envelope, MAGIC, ProtobufError, Texts, object_json, write_json_message,
+};
 use crate::api::resource::ResourceDefinition;
 use crate::api::schema::{Schema, StructId};
 
@@ -20,8 +22,7 @@ pub(super) fn encode(json: Vec<u8>, stored: &TypeName, definition: &ResourceDefi
         return json;
     };
     let mut raw = Vec::with_capacity(json.len());
-    let mut document = serde_json::Deserializer::from_slice(&json);
-    if write_message(schema, id, &mut document, &mut raw).is_err() {
+    if write_json_message(schema, id, &json, &mut raw).is_err() {
         return json;
     }
     let mut bytes = Vec::with_capacity(raw.len() + 64);

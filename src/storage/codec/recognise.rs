@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::media_type::MediaType;
 use crate::api::decode::decode_stored_yaml;
+use crate::api::deep;
 
 /// The prefix of every value that Kubernetes has stored as protobuf (KV-21).
 const PROTOBUF: &[u8] = b"k8s\0";
@@ -38,7 +39,9 @@ pub(in crate::storage) fn is_stored_form(value: &[u8]) -> bool {
     let is_json = value.trim_ascii_start().starts_with(b"{")
         && std::str::from_utf8(value)
             .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
-    is_json || is_protobuf(value) || recognise(value, MediaType::Yaml).is_ok()
+    is_json
+        || is_protobuf(value)
+        || deep::retry_with_room(|| recognise(value, MediaType::Yaml).map(drop)).is_ok()
 }
 
 /// Whether bytes are protobuf as Kubernetes stores it, or base64 around it.
@@ -70,7 +73,7 @@ fn plain(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, Stri
 fn read(value: &[u8], form: MediaType) -> Result<Map<String, Value>, String> {
     let tree = match form {
         MediaType::Json | MediaType::Protobuf => {
-            serde_json::from_slice(value).map_err(|error| format!("it is no JSON: {error}"))?
+            deep::from_json(value).map_err(|error| format!("it is no JSON: {error}"))?
         }
         MediaType::Yaml => {
             decode_stored_yaml(value).map_err(|error| format!("it is no YAML: {error}"))?

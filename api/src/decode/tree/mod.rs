@@ -23,12 +23,9 @@ pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
 use crate::abandoned::{NOBODY, is_abandoned};
+use crate::deep::{self, levels};
 use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
 use crate::schema::{Schema, Shape, Struct, Type, is_zero};
-
-/// The maximum nesting of objects and lists. The JSON parsers of common clients stop at 128, and
-/// the difference leaves room for the lists and watch events around an object.
-pub const MAX_DEPTH: usize = 100;
 
 /// The limit on the text of a document together with a few bytes for every value. A plain body is
 /// always smaller. A body that expands through aliases may not be.
@@ -64,16 +61,26 @@ pub enum Numbers {
     Kept,
 }
 
-/// The words for a name that a map in YAML has already.
+/// A line and a column.
+type InText = (u64, u64);
+
+/// The words for a name that a map in YAML has already, behind its place and whether its value is
+/// null, of which the line of the value is found out.
 struct Repeated<'n> {
-    line: u64,
+    place: InText,
+    is_null: bool,
     key: &'n Key,
 }
 
 impl fmt::Display for Repeated<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Repeated { line, key } = self;
-        write!(f, "line {line}: key {key} already set in map")
+        let Repeated {
+            place: (line, column),
+            is_null,
+            key,
+        } = self;
+        let is_null = u8::from(*is_null);
+        write!(f, "{line}:{column}:{is_null} key {key} already set in map")
     }
 }
 
@@ -96,6 +103,8 @@ struct Reading {
     tree_bytes_left: usize,
     /// The values and names so far.
     steps: usize,
+    /// How many levels the tree may have.
+    levels: usize,
     numbers: Numbers,
     /// Whether an object is read into an earlier one of the same name, as Go reads into structs.
     merges: bool,
@@ -122,6 +131,7 @@ impl Reading {
             weight: 0,
             tree_bytes_left: tree_bytes,
             steps: 0,
+            levels: levels(),
             numbers,
             merges: false,
             has_lines: false,
@@ -155,16 +165,19 @@ impl Reading {
         }
     }
 
-    /// Reads the name of the next member of a document without a type, and its line if it has one.
+    /// Reads the name of the next member of a document without a type, and its place if it has one.
     fn next_name<'de, A: MapAccess<'de>>(
         &self,
         access: &mut A,
-    ) -> Result<Option<(Key, Option<u64>)>, A::Error> {
+    ) -> Result<Option<(Key, Option<InText>)>, A::Error> {
         if !self.has_lines {
             return Ok(access.next_key()?.map(|name| (Key::text(name), None)));
         }
         let key: Option<Spanned<Key>> = access.next_key()?;
-        Ok(key.map(|key| (key.value, Some(key.referenced.line()))))
+        Ok(key.map(|key| {
+            let place = (key.referenced.line(), key.referenced.column());
+            (key.value, Some(place))
+        }))
     }
 
     /// Records that `found` was given where a value of the type `wanted` must be.
@@ -235,23 +248,24 @@ struct Node<'r> {
 }
 
 impl Node<'_> {
-    fn inside<'i, E: Error>(
-        &'i mut self,
-        place: &'i Place<'i>,
-        guide: Guide<'i>,
-    ) -> Result<Node<'i>, E> {
-        if self.depth >= MAX_DEPTH {
-            return Err(E::custom(format_args!(
-                "exceeded max depth: nested deeper than {MAX_DEPTH} levels"
-            )));
-        }
-        Ok(Node {
+    fn inside<'i>(&'i mut self, place: &'i Place<'i>, guide: Guide<'i>) -> Node<'i> {
+        Node {
             reading: self.reading,
             place,
             depth: self.depth + 1,
             guide,
             earlier: None,
-        })
+        }
+    }
+
+    /// Begins an object or a list.
+    fn enter<E: Error>(&mut self) -> Result<(), E> {
+        let levels = self.reading.levels;
+        if self.depth >= levels {
+            deep::note();
+            return Err(E::custom(format_args!("exceeded max depth of {levels}")));
+        }
+        self.reading.weigh(None)
     }
 
     fn onto(self, earlier: Option<Value>) -> Self {
@@ -285,7 +299,6 @@ impl Node<'_> {
         above: Option<&GoPath<'_>>,
         mut access: A,
     ) -> Result<Value, A::Error> {
-        self.reading.weigh(None)?;
         let outer = self.place;
         let mut earlier = self.earlier_members();
         let mut members = Map::new();
@@ -298,7 +311,7 @@ impl Node<'_> {
                 // The kind of a whole object is checked by who knows it.
                 let is_type = of.kind.is_some() && matches!(&*name, "kind" | "apiVersion");
                 if is_type || of.is_open {
-                    let value = access.next_value_seed(self.inside(&place, Guide::Any)?)?;
+                    let value = access.next_value_seed(self.inside(&place, Guide::Any))?;
                     if let Some(above) = above.filter(|_| is_type) {
                         self.reading.check_type_member(&value, of, above, &name);
                     }
@@ -325,10 +338,10 @@ impl Node<'_> {
             let before = members.remove(&name).or_else(|| earlier.remove(&name));
             let before = before.filter(|_| self.reading.merges);
             let value = match self.reading.keeps_managed_fields && managed_fields::is_at(&at) {
-                false => access.next_value_seed(self.inside(&place, guide)?.onto(before))?,
+                false => access.next_value_seed(self.inside(&place, guide).onto(before))?,
                 true => {
                     let list: &RawValue = access.next_value()?;
-                    let node = self.inside(&place, guide)?.onto(before);
+                    let node = self.inside(&place, guide).onto(before);
                     node.managed_fields(list).map_err(A::Error::custom)?
                 }
             };
@@ -349,7 +362,7 @@ impl Node<'_> {
     fn managed_fields(mut self, list: &RawValue) -> Result<Value, serde_json::Error> {
         let earlier = self.reading.managed_fields.take();
         if self.earlier.is_none() && self.reading.merges {
-            self.earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
+            self.earlier = earlier.and_then(|text| deep::from_json(text.as_bytes()).ok());
         }
         if self.earlier.is_none()
             && let Some(text) = managed_fields::text(list.get())
@@ -357,7 +370,7 @@ impl Node<'_> {
             self.reading.managed_fields = Some(text);
             return Ok(Value::Null);
         }
-        self.deserialize(&mut serde_json::Deserializer::from_str(list.get()))
+        self.deserialize(&mut deep::reader(list.get().as_bytes()))
     }
 
     /// Reads the members of a map, whose values have this type or any.
@@ -366,24 +379,27 @@ impl Node<'_> {
         item: Option<(&Schema, &Type, &GoPath<'_>)>,
         mut access: A,
     ) -> Result<Value, A::Error> {
-        self.reading.weigh(None)?;
         let above = self.place;
         let other = self.below_any();
         let earlier = self.earlier_members();
         let mut members = Map::new();
         let mut others = Others::default();
-        while let Some((key, line)) = self.reading.next_name(&mut access)? {
+        while let Some((key, place_in_text)) = self.reading.next_name(&mut access)? {
             let name = &key.name;
             self.reading.weigh_member(name.len(), members.is_empty())?;
             let place = Place::Member(above, name);
             let guide = item.map_or(other, |(schema, of, at)| Guide::Type(schema, of, at));
-            let mut value = access.next_value_seed(self.inside(&place, guide)?)?;
+            let mut value = access.next_value_seed(self.inside(&place, guide))?;
             let is_same = others.is_same(&key, members.contains_key(name));
             if is_same && !matches!(other, Guide::Opaque) {
-                match line {
+                match place_in_text {
                     None => self.reading.note(FieldFault::Duplicate, place),
-                    Some(line) => {
-                        let repeated = Repeated { line, key: &key };
+                    Some(at) => {
+                        let repeated = Repeated {
+                            place: at,
+                            is_null: value.is_null(),
+                            key: &key,
+                        };
                         self.reading.note(FieldFault::Repeated, repeated);
                     }
                 }
@@ -502,7 +518,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
-        self.reading.weigh(None)?;
+        self.enter()?;
         let item = match self.guide {
             Guide::Any | Guide::Opaque | Guide::Object(..) => None,
             Guide::Type(schema, of, at) => match &of.shape {
@@ -528,7 +544,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut items = Vec::new();
         loop {
             let place = Place::Item(above, items.len());
-            let node = self.inside(&place, guide)?.onto(earlier.next());
+            let node = self.inside(&place, guide).onto(earlier.next());
             match (access.next_element_seed(node)?, item) {
                 (Some(Value::Null), Some((_, of, _))) => items.push(zero(of)),
                 (Some(value), _) => items.push(value),
@@ -538,6 +554,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
+        self.enter()?;
         match self.guide {
             Guide::Any | Guide::Opaque => self.read_map(None, access),
             Guide::Object(schema, of) => self.read_struct(schema, of, None, access),

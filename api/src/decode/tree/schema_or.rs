@@ -69,7 +69,7 @@ impl Node<'_> {
             let place = Place::Item(above, items.len());
             let guide = Guide::Object(schema, at.owner);
             self.reading.silent += 1;
-            let read = access.next_element_seed(self.inside(&place, guide)?);
+            let read = access.next_element_seed(self.inside(&place, guide));
             self.reading.silent -= 1;
             let Some(mut item) = read? else {
                 return Ok(Value::Array(items));

@@ -19,7 +19,7 @@ use super::pieces::{Holding, Producer, in_pieces};
 use super::runs::{CompressedRuns, Run, RunForm, run_length};
 use super::{ListBody, ListMetadata, Shape, is_long};
 use crate::api::protobuf::{
-    END, Envelope, message_length, push_bytes, push_opening, write_message,
+    END, Envelope, message_length, push_bytes, push_opening, write_json_message, write_message,
 };
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
@@ -77,8 +77,7 @@ impl Items {
         let schema: &Schema = &TYPES;
         if self.is_shown(object) {
             self.raw.clear();
-            let mut document = serde_json::Deserializer::from_slice(&self.json);
-            write_message(schema, self.of, &mut document, &mut self.raw)?;
+            write_json_message(schema, self.of, &self.json, &mut self.raw)?;
             push_bytes(out, ITEMS, &self.raw);
         }
         Ok(())

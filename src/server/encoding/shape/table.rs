@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::metadata::{metadata_of, shown_metadata, write_partial_metadata};
 use super::{ListMetadata, MetaVersion, Shape, bookmark_metadata};
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::table;
@@ -96,11 +97,15 @@ impl TableShape {
     /// Writes the row of an object. Returns false, and writes nothing, when the object cannot be
     /// read.
     fn write_row(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
-        let Ok(tree) = codec::object_of(object) else {
-            return false;
-        };
         let begun = out.len();
-        self.write_cells(&tree, clock::now(), out);
+        let cells = deep::retry_with_room(|| {
+            let tree = codec::object_of(object)?;
+            self.write_cells(&tree, clock::now(), out);
+            Ok::<(), actors::object::DecodeError>(())
+        });
+        if cells.is_err() {
+            return false;
+        }
         match self.include {
             IncludeObject::Metadata => {
                 let unshown = self.version.kind().annotation_of_whole;

@@ -1,0 +1,56 @@
+//! Schemas in schemas, which are as deep as any JSON, take no more stack than there is for a level.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../api/tests/stack/mod.rs"]
+mod stack;
+
+use api::decode::{BodyFormat, decode_object};
+use api::deep::{LEVEL_BYTES, MAX_DEPTH};
+use api::error_list::ErrorList;
+use api::protobuf::{Texts, to_json, write_document};
+use kinds::definitions::apiextensions::customresourcedefinitions;
+use kinds::types::TYPES;
+
+/// The levels around a schema.
+const AROUND: usize = 6;
+
+fn definition(open: &str, close: &str, levels: usize) -> String {
+    let inside = r#"{"type":"object"}"#;
+    let schema = format!("{}{inside}{}", open.repeat(levels), close.repeat(levels));
+    format!(
+        r#"{{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",
+        "metadata":{{"name":"foos.d.example.com"}},"spec":{{"group":"d.example.com",
+        "scope":"Cluster","names":{{"plural":"foos","kind":"Foo"}},"versions":[{{"name":"v1",
+        "served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}]}}}}"#
+    )
+}
+
+#[test]
+fn schemas() {
+    for (open, close) in [
+        (r#"{"type":"object","items":"#, "}"),
+        (r#"{"type":"object","items":["#, "]}"),
+        (r#"{"type":"object","properties":{"a":"#, "}}"),
+        (r#"{"type":"object","additionalProperties":"#, "}"),
+        (r#"{"type":"object","dependencies":{"a":"#, "}}"),
+        (r#"{"type":"object","not":"#, "}"),
+        (r#"{"type":"object","allOf":["#, "]}"),
+    ] {
+        let levels = (MAX_DEPTH - AROUND) / close.len() - 1;
+        let text = definition(open, close, levels);
+        stack::fits(open.to_owned(), LEVEL_BYTES, move || {
+            let row = customresourcedefinitions();
+            let read = decode_object(text.as_bytes(), BodyFormat::Json, &row).unwrap();
+            let mut object = read.object;
+            row.defaults.unwrap()(&mut object);
+            row.canonicalize(&mut object);
+            let (create, update) = (row.create.validate.unwrap(), row.update.validate.unwrap());
+            ErrorList::of(|errors| create(&object, errors));
+            ErrorList::of(|errors| update(&object, &object, errors));
+            let mut message = Vec::new();
+            assert!(write_document(&TYPES, text.as_bytes(), &mut message));
+            let json = to_json(&message, "", "", &TYPES, Texts::Strict).unwrap();
+            assert!(decode_object(&json, BodyFormat::Json, &row).is_ok());
+        });
+    }
+}
