@@ -306,7 +306,7 @@ fn the_growth_by_copies_is_limited() {
 /// The result of a patch must be shallow enough to be read again and to be dropped.
 #[test]
 fn the_depth_that_a_patch_builds_is_limited() {
-    let nested = format!("{}{}", "[".repeat(95), "]".repeat(95));
+    let nested = format!("{}{}", "[".repeat(122), "]".repeat(122));
     let deep = |path: &str| format!(r#"[{{"op":"add","path":"{path}","value":{nested}}}]"#);
     assert!(by_json(&deep("/x")).is_ok());
     let below = r#"[{"op":"add","path":"/a","value":{"b":{"c":{"d":{"e":{}}}}}},"#;
