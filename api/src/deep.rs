@@ -1,7 +1,7 @@
 //! Room on the stack for documents that nest deeply.
 //!
 //! What reads, copies, compares, prints and drops a tree calls itself for each level. Every thread
-//! of the daemon has room for [`SHALLOW`] levels, and no reader makes a deeper tree on it. Work that
+//! of the daemon has room for [`SHALLOW`] levels, and no reader makes a deeper tree on it. What
 //! meets a deeper document asks for more: [`with_room`] and [`retry_with_room`] for a step, and
 //! [`Roomy`] for a request, whose trees live as long as the request. They run on a stack that has
 //! room for [`MAX_DEPTH`] levels and is given back afterwards. So a reader asks [`levels`] how deep

@@ -1,6 +1,6 @@
 //! Each language that bodies are written in has one bound of depth. What reads, writes, compares,
-//! copies and drops what is as deep as the bound takes no more stack than it has, and one level more
-//! is refused. docs/security.md lists the bounds; expressions have a test of their own.
+//! copies and drops what is as deep as the bound takes no more stack than it has, and one level
+//! more is refused. docs/security.md lists the bounds; expressions have a test of their own.
 
 mod stack;
 
@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use stack::fits;
 
-/// Runs a check on a stack that holds little.
+/// Runs a check on a stack that is half of what threads have.
 fn on_a_small_stack(check: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().stack_size(512 * 1024);
+    let thread = std::thread::Builder::new().stack_size(1024 * 1024);
     let ended = thread.spawn(check).map(std::thread::JoinHandle::join);
     assert!(matches!(ended, Ok(Ok(()))));
 }

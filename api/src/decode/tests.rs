@@ -710,8 +710,8 @@ fn paths_of_duplicates_are_whole_and_quoted_api_90() {
     );
 }
 
-/// The texts of kube-apiserver 1.36: lines of values in the whole body, inner members first, and unknown ones
-/// after all that are given twice.
+/// The texts of kube-apiserver 1.36: lines of values in the whole body, inner members first, and
+/// unknown ones after all that are given twice.
 #[test]
 fn duplicates_of_yaml_have_lines_api_90() {
     let body = "# c\n---\nmetadata: {name: b}\ndata:\n  k: v\ndata:\n  k: c\n  \"k\": d\n\

@@ -14,7 +14,6 @@ use super::{ProtobufError, fields, malformed, schema_type};
 use crate::abandoned::{NOBODY, is_abandoned};
 use crate::decode::go_time::{Decimals, GoTime};
 use crate::decode::{BodyFormat, decode_value, go_duration, scalars};
-use crate::deep;
 use crate::go_json::{compacted, write_json};
 use crate::quantity;
 use crate::schema::{
@@ -52,7 +51,6 @@ pub(super) struct Decoder<'s, 'o> {
     out: &'o mut Vec<u8>,
     texts: Texts,
     depth: usize,
-    levels: usize,
 }
 
 impl<'s, 'o> Decoder<'s, 'o> {
@@ -63,7 +61,6 @@ impl<'s, 'o> Decoder<'s, 'o> {
             out,
             texts,
             depth: 0,
-            levels: deep::levels(),
         }
     }
 
@@ -273,10 +270,12 @@ impl<'s, 'o> Decoder<'s, 'o> {
                 return self.list(item, pieces, field);
             }
             (Shape::Struct(id), Piece::Bytes(bytes)) => {
-                if self.depth == self.levels {
-                    deep::note();
-                    let text = format!("it is nested deeper than {} levels", self.levels);
-                    return Err(malformed(text));
+                let levels = crate::deep::levels();
+                if self.depth >= levels {
+                    crate::deep::note();
+                    return Err(malformed(format!(
+                        "it is nested deeper than {levels} levels"
+                    )));
                 }
                 self.depth += 1;
                 self.out.push(b'{');
