@@ -9,6 +9,7 @@
 pub mod controllers;
 pub mod etcd;
 pub mod kube_apiserver;
+#[allow(clippy::duplicate_mod)]
 pub mod not_run;
 pub mod ports;
 pub mod programs;

@@ -9,6 +9,8 @@ pub mod daemon;
 pub mod frames;
 pub mod kubectl;
 pub mod kubelet;
+// Suites that have no harness take it from `servers`.
+#[allow(clippy::duplicate_mod)]
 #[path = "../../servers/not_run.rs"]
 pub mod not_run;
 pub mod streams;
