@@ -8,6 +8,7 @@
 //! whether somebody still waits for the work of a thread.
 
 pub mod abandoned;
+pub mod annotations;
 pub mod cel;
 pub mod continuation;
 pub mod cost;

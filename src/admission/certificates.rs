@@ -234,6 +234,7 @@ mod tests {
             old_object: stored,
             user: &user,
             warnings: &Warnings::default(),
+            annotations: None,
         };
         assert!(plugin.handles(&attributes));
         plugin.validate(&attributes, Some(object)).await

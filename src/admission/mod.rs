@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use crate::api::annotations::{self, Annotations};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
 use crate::api::resource::ResourceDefinition;
@@ -89,9 +90,16 @@ pub struct Attributes<'w> {
     pub user: &'w UserInfo,
     /// Warnings for the answer.
     pub warnings: &'w Warnings,
+    /// The annotations of the request's audit events. `None` if it has no events.
+    pub annotations: Option<&'w Annotations>,
 }
 
 impl Attributes<'_> {
+    /// Says something of the request in its audit events.
+    pub fn annotate(&self, name: &'static str, text: impl FnOnce() -> String) {
+        annotations::annotate(self.annotations, name, text);
+    }
+
     /// The object's name in a refusal (http.md 3.10): its name, or else the base of its generated
     /// name.
     pub fn shown_name<'n>(&'n self, object: Option<&'n Object>) -> &'n str {

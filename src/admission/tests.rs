@@ -81,6 +81,7 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
         old_object: None,
         user: &user,
         warnings: &warnings,
+        annotations: None,
     };
     let mut object = Object::default();
     object.set_meta("name", name);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use actors::engine::Origin;
-use parking_lot::Mutex;
 
+use crate::api::annotations::{self, Annotations};
 use crate::api::user_info::{MASTERS, UserInfo};
 use crate::api::warnings::Warnings;
 
@@ -31,22 +31,6 @@ pub struct RequestContext {
     pub annotations: Option<Annotations>,
     /// The time when the request ends in any case (API-107).
     pub deadline: tokio::time::Instant,
-}
-
-/// The annotations of the audit events of a request. Clones share them.
-#[derive(Clone, Debug, Default)]
-pub struct Annotations(Arc<Mutex<Vec<(&'static str, String)>>>);
-
-impl Annotations {
-    /// Adds one.
-    pub fn add(&self, name: &'static str, text: String) {
-        self.0.lock().push((name, text));
-    }
-
-    /// Those so far.
-    pub fn all(&self) -> Vec<(&'static str, String)> {
-        self.0.lock().clone()
-    }
 }
 
 impl RequestContext {
@@ -84,9 +68,7 @@ impl RequestContext {
 
     /// Says something of the request in its audit events.
     pub fn annotate(&self, name: &'static str, text: impl FnOnce() -> String) {
-        if let Some(annotations) = &self.annotations {
-            annotations.add(name, text());
-        }
+        annotations::annotate(self.annotations.as_ref(), name, text);
     }
 
     /// The user for the event log: the user as whom the request runs.

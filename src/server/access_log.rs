@@ -34,6 +34,19 @@ struct Rate {
     untold: u64,
 }
 
+/// What a line says of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedRequest<'r> {
+    /// Its audit ID.
+    pub audit_id: &'r str,
+    /// The name of the user, if it is known.
+    pub user: Option<&'r str>,
+    /// What the URL says, if it was understood.
+    pub info: Option<&'r RequestInfo>,
+    /// The name of the object in the body, or the one that was generated for it.
+    pub name: Option<&'r str>,
+}
+
 impl AccessLog {
     /// A log of these requests.
     pub fn new(mode: AccessLogMode) -> AccessLog {
@@ -58,14 +71,7 @@ impl AccessLog {
     }
 
     /// Tells of a request.
-    pub fn tell(
-        &self,
-        audit_id: &str,
-        user: Option<&str>,
-        info: Option<&RequestInfo>,
-        code: StatusCode,
-        took: Duration,
-    ) {
+    pub fn tell(&self, request: &LoggedRequest<'_>, code: StatusCode, took: Duration) {
         let untold = match self.mode {
             AccessLogMode::All => 0,
             _ => match self.rate.lock().turn(Instant::now()) {
@@ -75,20 +81,22 @@ impl AccessLog {
         };
         let untold = (untold > 0).then_some(untold);
         let unknown = RequestInfo::default();
-        let info = info.unwrap_or(&unknown);
+        let info = request.info.unwrap_or(&unknown);
+        let names = [info.name.as_str(), request.name.unwrap_or_default()];
+        let name = names.into_iter().find(|name| !name.is_empty());
         let text = |text: &str| {
             let shown: String = text.chars().take(TEXT_CHARS_MAX).collect();
             (!text.is_empty()).then_some(shown)
         };
         tracing::info!(
-            audit_id,
-            user = user.and_then(text),
+            audit_id = request.audit_id,
+            user = request.user.and_then(text),
             verb = %info.verb,
             group = text(&info.group),
             resource = text(&info.resource),
             subresource = text(&info.subresource),
             namespace = text(&info.namespace),
-            name = text(&info.name),
+            name = name.and_then(text),
             path = text(&info.path).filter(|_| !info.is_resource),
             code = code.as_u16(),
             milliseconds = took.as_micros() as f64 / 1e3,

@@ -232,6 +232,10 @@ async fn settings_of_the_audit_log_that_can_not_be_used_are_refused_in_one_line(
     let good = fixture("policy.yaml");
     let bad = folder.path().join("bad.yaml");
     std::fs::write(&bad, "kind: Policy\n").unwrap();
+    let versioned = folder.path().join("versioned.yaml");
+    let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\n\
+                rules: [{level: None, resources: [{group: apps/v1}]}]\n";
+    std::fs::write(&versioned, text).unwrap();
     let path = |path: &Path| path.to_str().unwrap().to_owned();
     let log = path(&folder.path().join("audit.log"));
     for (policy, log, told) in [
@@ -241,6 +245,7 @@ async fn settings_of_the_audit_log_that_can_not_be_used_are_refused_in_one_line(
             log.clone(),
             "--audit-policy-file=/nosuch: ",
         ),
+        (path(&versioned), log.clone(), "group \"apps/v1\""),
         (path(&good), path(folder.path()), "--audit-log-path="),
         (path(&good), String::new(), "audit-log-path"),
     ] {

@@ -14,6 +14,7 @@ mod admission;
 mod amplification;
 mod apply;
 mod audit;
+mod audit_bodies;
 mod backups;
 mod bad_input;
 mod beside_kube_apiserver;

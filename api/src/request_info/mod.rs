@@ -52,6 +52,9 @@ pub enum RequestInfoError {
     BadEncoding(String),
 }
 
+/// The subresources that are connections, and so have no time limit.
+const LONG_SUBRESOURCES: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
+
 /// Operator paths that have no time limit: what may go through the whole store.
 const LONG_PATHS: [&str; 3] = [
     "taffrail/v1/backup",
@@ -105,7 +108,10 @@ impl RequestInfo {
     /// can take long.
     pub fn is_long_running(&self) -> bool {
         match self.is_resource {
-            true => matches!(self.verb.as_str(), "watch" | "proxy"),
+            true => {
+                matches!(self.verb.as_str(), "watch" | "proxy")
+                    || LONG_SUBRESOURCES.contains(&self.subresource.as_str())
+            }
             false => LONG_PATHS.contains(&self.path.trim_matches('/')),
         }
     }

@@ -39,6 +39,12 @@ const MAX_PODS: usize = 3000;
 /// What annotations about AppArmor begin with.
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
+/// The annotations of audit events: the level that a pod had to meet, how it violates that of the
+/// mode `audit`, and what is wrong with the labels.
+const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
+const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
+const ERROR: &str = "pod-security.kubernetes.io/error";
+
 /// The plugin.
 pub(super) struct PodSecurity {
     namespaces: Arc<dyn ResourceClient>,
@@ -54,11 +60,15 @@ impl PodSecurity {
         PodSecurity { namespaces, pods }
     }
 
-    async fn policy_of(&self, attributes: &Attributes<'_>) -> Result<Policy, Box<Status>> {
+    /// The policy of the namespace, and the errors of its labels.
+    async fn policy_of(
+        &self,
+        attributes: &Attributes<'_>,
+    ) -> Result<(Policy, Vec<FieldError>), Box<Status>> {
         let name = attributes.namespace.unwrap_or_default();
         let namespace = self.namespaces.get(None, name).await?;
         let labels = namespace.as_ref().and_then(labels_of);
-        Ok(Policy::of(labels).0)
+        Ok(Policy::of(labels))
     }
 
     async fn check_pod(
@@ -66,16 +76,22 @@ impl PodSecurity {
         attributes: &Attributes<'_>,
         pod: &Object,
     ) -> Result<(), Box<Status>> {
+        let (policy, faults) = self.policy_of(attributes).await?;
+        if faults.is_empty() && policy.is_privileged() {
+            attributes.annotate(ENFORCED, || "privileged:latest".to_owned());
+            return Ok(());
+        }
         if attributes
             .old_object
             .is_some_and(|stored| !is_significant(pod, stored))
         {
             return Ok(());
         }
-        let policy = self.policy_of(attributes).await?;
         let Some(parts) = parts_of(pod.0.get("metadata"), pod.0.get("spec")) else {
             return Ok(());
         };
+        attributes.annotate(ENFORCED, || policy.enforce.to_string());
+        audit(attributes, (&policy, &faults), parts);
         if let Some(detail) = violated(&policy.enforce, parts) {
             let why = format!(
                 "violates PodSecurity {}: {detail}",
@@ -193,6 +209,33 @@ fn reasons(level: &LevelVersion, pod: PodParts<'_>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
+/// Says in the audit events what is wrong with a policy, and how a pod violates the level of the
+/// mode `audit`.
+fn audit(
+    attributes: &Attributes<'_>,
+    (policy, faults): (&Policy, &[FieldError]),
+    pod: PodParts<'_>,
+) {
+    if attributes.annotations.is_none() {
+        return;
+    }
+    let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    match texts.as_slice() {
+        [] => {}
+        [one] => attributes.annotate(ERROR, || format!("Failed to parse policy: {one}")),
+        more => {
+            let more = more.join(", ");
+            attributes.annotate(ERROR, || format!("Failed to parse policy: [{more}]"));
+        }
+    }
+    if let Some(detail) = violated(&policy.audit, pod) {
+        let level = go_quote(&policy.audit.to_string());
+        attributes.annotate(VIOLATIONS, || {
+            format!("would violate PodSecurity {level}: {detail}")
+        });
+    }
+}
+
 fn warn(attributes: &Attributes<'_>, policy: &Policy, pod: PodParts<'_>) {
     if let Some(detail) = violated(&policy.warn, pod) {
         let level = go_quote(&policy.warn.to_string());
@@ -272,7 +315,8 @@ impl ValidatingPlugin for PodSecurity {
             let found = template(attributes).and_then(|path| object.at(path));
             let parts = found.and_then(|one| parts_of(one.get("metadata"), one.get("spec")));
             if let Some(parts) = parts {
-                let policy = self.policy_of(attributes).await?;
+                let (policy, faults) = self.policy_of(attributes).await?;
+                audit(attributes, (&policy, &faults), parts);
                 warn(attributes, &policy, parts);
             }
             Ok(())

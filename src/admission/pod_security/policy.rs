@@ -68,6 +68,8 @@ impl LevelVersion {
 pub(super) struct Policy {
     /// What is refused.
     pub(super) enforce: LevelVersion,
+    /// What is written into the audit log.
+    pub(super) audit: LevelVersion,
     /// What is warned of.
     pub(super) warn: LevelVersion,
 }
@@ -78,12 +80,23 @@ impl Policy {
     pub(super) fn of(labels: Option<&Map<String, Value>>) -> (Policy, Vec<FieldError>) {
         let mut faults = Vec::new();
         let enforce = level_version(labels, "enforce", &mut faults);
-        level_version(labels, "audit", &mut faults);
+        let audit = level_version(labels, "audit", &mut faults);
         let mut warn = level_version(labels, "warn", &mut faults);
         if label(labels, "warn").is_none() && enforce.level > warn.level {
             warn.clone_from(&enforce);
         }
-        (Policy { enforce, warn }, faults)
+        let policy = Policy {
+            enforce,
+            audit,
+            warn,
+        };
+        (policy, faults)
+    }
+
+    /// Whether nothing is looked for in pods.
+    pub(super) fn is_privileged(&self) -> bool {
+        let levels = [self.enforce.level, self.audit.level, self.warn.level];
+        levels == [Level::Privileged; 3]
     }
 }
 

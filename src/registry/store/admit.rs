@@ -108,6 +108,7 @@ impl RegistryStore {
             old_object: None,
             user: &context.user,
             warnings: &context.warnings,
+            annotations: context.annotations.as_ref(),
         };
         let admission = &self.options.admission;
         admission.admit(&attributes, Some(object)).await?;
@@ -131,6 +132,7 @@ impl RegistryStore {
             old_object,
             user: &request.context.user,
             warnings: &request.context.warnings,
+            annotations: request.context.annotations.as_ref(),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::Audit;
-use super::event::{Body, Event, OBJECT_BYTES_MAX};
+use super::body::{Body, OBJECT_BYTES_MAX};
+use super::event::Event;
 use super::policy::Level;
 use crate::api::abandoned::Abandonment;
 use crate::clock;
@@ -120,11 +121,7 @@ fn add_outcome(event: &mut Event, answer: &Answer) {
         let fits = bytes.len() <= OBJECT_BYTES_MAX;
         let is_wanted = event.facts.decided.level >= Level::RequestResponse;
         event.is_truncated |= is_wanted && !fits;
-        event.response = fits.then(|| Body {
-            bytes: bytes.clone(),
-            is_yaml: false,
-            is_gzip: false,
-        });
+        event.response = Body::of(answer.headers(), bytes.clone()).filter(|_| fits);
     }
 }
 

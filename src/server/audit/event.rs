@@ -1,30 +1,23 @@
 //! One event as a line of JSON, in the words of `audit.k8s.io/v1`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use flate2::read::GzDecoder;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use jiff::Timestamp;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::body::{Body, Holds, ObjectNames, RequestBody, Shown, Subject, without_managed_fields};
 use super::policy::{Decided, Level, Stage};
-use crate::api::decode::go_json_text;
-use crate::api::deep;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::{self, UserInfo};
 
 /// The longest user agent that is recorded, as in kube-apiserver.
 const AGENT_BYTES_MAX: usize = 1024;
-
-/// Longer objects are left out, and an annotation says so.
-pub(super) const OBJECT_BYTES_MAX: usize = 4 << 20;
 
 /// What all events of a request share.
 #[derive(Debug)]
@@ -40,14 +33,6 @@ pub(super) struct Facts {
     pub(super) decided: Decided,
 }
 
-/// A body of a request or response, as it was sent.
-#[derive(Clone, Debug)]
-pub(super) struct Body {
-    pub(super) bytes: Bytes,
-    pub(super) is_yaml: bool,
-    pub(super) is_gzip: bool,
-}
-
 /// An event that is to be recorded.
 #[derive(Debug)]
 pub(super) struct Event {
@@ -61,8 +46,10 @@ pub(super) struct Event {
     pub(super) is_allowed: Option<bool>,
     /// What is said of the use of the credentials.
     pub(super) annotations: Vec<(&'static str, String)>,
-    pub(super) request: Option<Body>,
+    pub(super) request: Option<RequestBody>,
     pub(super) response: Option<Body>,
+    /// The object that the request writes. `None` before it is known.
+    pub(super) subject: Option<Arc<Subject>>,
     /// Whether a body was too long to be recorded.
     pub(super) is_truncated: bool,
     /// Whether the client was gone before the outcome. Nobody else has seen the name of the object
@@ -96,7 +83,7 @@ struct Line<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_status: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    request_object: Option<Value>,
+    request_object: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_object: Option<Value>,
     request_received_timestamp: String,
@@ -167,8 +154,9 @@ impl<'e> User<'e> {
 impl Event {
     /// Bytes that the event holds while it waits, roughly.
     pub(super) fn bytes(&self) -> usize {
-        let body = |body: &Option<Body>| body.as_ref().map_or(0, |body| body.bytes.len());
-        1024 + self.facts.uri.len() + body(&self.request) + body(&self.response)
+        let body = |body: Option<&Body>| body.map_or(0, |body| body.bytes.len());
+        let request = self.request.as_ref().map(|request| &request.body);
+        1024 + self.facts.uri.len() + body(request) + body(self.response.as_ref())
     }
 
     /// The line, with its end.
@@ -177,18 +165,14 @@ impl Event {
         let level = facts.decided.level;
         let names = self.names();
         let object_ref = object_ref(&facts.info, &names);
-        let shows_request = level >= Level::Request;
-        let parsed = self.request.as_ref().filter(|_| shows_request);
-        let parsed = parsed.and_then(Body::parsed::<Value>);
+        let (request_object, is_too_long) = self.request_object();
         let response = self.response.as_ref().and_then(Body::parsed::<Value>);
         let response_status = self.code.map(|code| status(code, response.as_ref()));
-        let shown = |object: Option<Value>, from: Level| {
-            let object = object.filter(|_| level >= from)?;
-            Some(match facts.decided.omits_managed_fields {
-                true => without_managed_fields(object),
-                false => object,
-            })
-        };
+        let response = response.filter(|_| level >= Level::RequestResponse);
+        let response_object = response.map(|object| match facts.decided.omits_managed_fields {
+            true => without_managed_fields(object),
+            false => object,
+        });
         let line = Line {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
@@ -204,14 +188,11 @@ impl Event {
             user_agent: &facts.user_agent,
             object_ref,
             response_status,
-            request_object: shown(
-                parsed.map(|parsed| options(parsed, &facts.info)),
-                Level::Request,
-            ),
-            response_object: shown(response, Level::RequestResponse),
+            request_object,
+            response_object,
             request_received_timestamp: micros(facts.received),
             stage_timestamp: micros(self.at),
-            annotations: self.annotations(),
+            annotations: self.annotations(is_too_long),
         };
         // Texts and numbers can always be written into memory.
         let mut line = serde_json::to_vec(&line).unwrap_or_default();
@@ -219,18 +200,34 @@ impl Event {
         line
     }
 
-    /// What the object that is written says of itself: the outcome that no client saw, if it is
-    /// recorded, or else the body.
-    fn names(&self) -> ObjectNames {
-        let is_object = matches!(self.facts.info.verb.as_str(), "create" | "update");
-        let request = self.request.as_ref().filter(|_| is_object);
-        let shows_outcome = self.is_unseen && self.code.is_some_and(|code| code < 300);
-        let outcome = self.response.as_ref().filter(|_| shows_outcome);
-        let named = outcome.or(request).and_then(Body::parsed::<NamedObject>);
-        named.unwrap_or_default().metadata.unwrap_or_default()
+    /// The object that was sent, unless it could not be decoded. Whether it is too long to be shown.
+    fn request_object(&self) -> (Option<Box<RawValue>>, bool) {
+        let decided = &self.facts.decided;
+        let request = self.request.as_ref();
+        let request = request
+            .filter(|request| matches!(request.holds, Holds::Patch) || self.sent().is_some());
+        match request.and_then(|request| request.shown(decided.omits_managed_fields)) {
+            Some(Shown::Document(document)) => (Some(document), false),
+            Some(Shown::TooLong) => (None, true),
+            None => (None, false),
+        }
     }
 
-    fn annotations(&self) -> BTreeMap<&'static str, &str> {
+    fn sent(&self) -> Option<&ObjectNames> {
+        self.subject.as_ref()?.sent()
+    }
+
+    /// What the object that is written says of itself: the outcome that no client saw, if it is
+    /// recorded, or else what was sent.
+    fn names(&self) -> ObjectNames {
+        let shows_outcome = self.is_unseen && self.code.is_some_and(|code| code < 300);
+        let outcome = self.response.as_ref().filter(|_| shows_outcome);
+        let named = outcome.and_then(Body::parsed::<NamedObject>);
+        let names = named.and_then(|object| object.metadata);
+        names.or_else(|| self.sent().cloned()).unwrap_or_default()
+    }
+
+    fn annotations(&self, is_too_long: bool) -> BTreeMap<&'static str, &str> {
         let mut annotations = BTreeMap::new();
         for (name, text) in &self.annotations {
             annotations.insert(*name, text.as_str());
@@ -240,7 +237,7 @@ impl Event {
             annotations.insert("authorization.k8s.io/decision", decision);
             annotations.insert("authorization.k8s.io/reason", "");
         }
-        if self.is_truncated {
+        if self.is_truncated || is_too_long {
             annotations.insert("audit.k8s.io/truncated", "true");
         }
         annotations
@@ -265,43 +262,11 @@ fn micros(time: Timestamp) -> String {
     format!("{time:.6}")
 }
 
-impl Body {
-    /// The document; `None` for what is none.
-    fn parsed<T: DeserializeOwned>(&self) -> Option<T> {
-        let mut unpacked = Vec::new();
-        let bytes: &[u8] = match self.is_gzip {
-            true => {
-                let most = OBJECT_BYTES_MAX as u64 * 4;
-                let mut reader = GzDecoder::new(&self.bytes[..]).take(most);
-                reader.read_to_end(&mut unpacked).ok()?;
-                &unpacked
-            }
-            false => &self.bytes,
-        };
-        // A text or a number is no document. A JSON patch is a list.
-        let is_document =
-            self.is_yaml || matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
-        match (is_document, self.is_yaml) {
-            (false, _) => None,
-            (true, true) => serde_saphyr::from_slice(bytes).ok(),
-            (true, false) => deep::from_json(go_json_text(bytes).as_bytes()).ok(),
-        }
-    }
-}
-
 /// An object of which only the names are read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct NamedObject {
     metadata: Option<ObjectNames>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ObjectNames {
-    name: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
 }
 
 /// What the request is about. The body of a new object has its name, if it has one.
@@ -339,28 +304,6 @@ fn status(code: u16, response: Option<&Value>) -> Value {
     status
 }
 
-/// The body of a deletion, whose type kube-apiserver records in its internal version.
-fn options(mut body: Value, info: &RequestInfo) -> Value {
-    let is_deletion = matches!(info.verb.as_str(), "delete" | "deletecollection");
-    if is_deletion && body["kind"] == "DeleteOptions" {
-        body["apiVersion"] = "meta.k8s.io/__internal".into();
-    }
-    body
-}
-
-fn without_managed_fields(mut object: Value) -> Value {
-    let remove = |object: &mut Value| {
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-        }
-    };
-    remove(&mut object);
-    if let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) {
-        items.iter_mut().for_each(remove);
-    }
-    object
-}
-
 /// Where a request came from: what proxies say in `X-Forwarded-For` and `X-Real-Ip`, then the other
 /// end of the connection.
 pub(super) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
@@ -394,9 +337,16 @@ pub(super) fn user_agent(headers: &HeaderMap) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use bytes::Bytes;
+    use http::header::CONTENT_TYPE;
     use http::{HeaderValue, Method};
 
     use super::*;
+    use crate::api::object::Object;
+    use crate::api::protobuf::write_document;
+    use crate::api::resource::ResourceDefinition;
+    use crate::kinds::definitions::core;
+    use crate::kinds::types::TYPES;
 
     fn facts(method: Method, path: &str, level: Level) -> Facts {
         Facts {
@@ -415,12 +365,25 @@ pub(super) mod tests {
         }
     }
 
-    fn body(text: &str, is_yaml: bool) -> Option<Body> {
-        Some(Body {
-            bytes: Bytes::copy_from_slice(text.as_bytes()),
-            is_yaml,
-            is_gzip: false,
-        })
+    fn body(text: &str) -> Option<Body> {
+        Body::of(&HeaderMap::new(), Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    /// The body of a request to write an object of this kind.
+    fn sent(bytes: &[u8], media_type: &'static str, kind: ResourceDefinition) -> RequestBody {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        RequestBody {
+            body: Body::of(&headers, Bytes::copy_from_slice(bytes)).unwrap(),
+            holds: Holds::Object(Arc::new(kind)),
+        }
+    }
+
+    fn named(name: &str) -> Option<Arc<Subject>> {
+        let (subject, mut object) = (Subject::default(), Object::default());
+        object.set_meta("name", name);
+        subject.decoded(&object);
+        Some(Arc::new(subject))
     }
 
     fn event(facts: Facts) -> Event {
@@ -433,6 +396,7 @@ pub(super) mod tests {
             is_allowed: None,
             request: None,
             response: None,
+            subject: None,
             annotations: Vec::new(),
             is_truncated: false,
             is_unseen: false,
@@ -452,23 +416,29 @@ pub(super) mod tests {
     fn bodies_are_shown_from_their_level_on_and_name_what_is_created() {
         let path = "/api/v1/namespaces/d/configmaps";
         for level in [Level::Metadata, Level::Request, Level::RequestResponse] {
+            let yaml = b"metadata: {name: a, managedFields: [{manager: m}]}\ndata: {k: v}";
+            // The trail keeps the body of a request from its level on.
+            let request = sent(yaml, "application/yaml", core::configmaps());
             let made = Event {
-                request: body("metadata: {name: a, managedFields: [1]}\nk: v", true),
-                response: body(r#"{"items":[{"metadata":{"managedFields":[1]}}]}"#, false),
+                request: Some(request).filter(|_| level >= Level::Request),
+                response: body(r#"{"items":[{"metadata":{"managedFields":[1]}}]}"#),
+                subject: named("a"),
                 ..event(facts(Method::POST, path, level))
             };
             let line = parsed(&made);
             assert_eq!(line["objectRef"]["name"], "a");
-            let request = json!({ "metadata": { "name": "a" }, "k": "v" });
+            let request = json!({ "kind": "ConfigMap", "apiVersion": "v1",
+                "metadata": { "name": "a" }, "data": { "k": "v" } });
             let response = json!({ "items": [{ "metadata": {} }] });
-            let shown = |name, from| match level >= from {
-                true => Some(if name { &request } else { &response }),
-                false => None,
-            };
-            assert_eq!(line.get("requestObject"), shown(true, Level::Request));
+            let shown = |document, from| (level >= from).then_some(document);
+            assert_eq!(
+                line.get("requestObject"),
+                shown(&request, Level::Request),
+                "{level:?}"
+            );
             assert_eq!(
                 line.get("responseObject"),
-                shown(false, Level::RequestResponse)
+                shown(&response, Level::RequestResponse)
             );
             assert_eq!(
                 line["requestReceivedTimestamp"],
@@ -477,16 +447,79 @@ pub(super) mod tests {
         }
     }
 
+    /// As kube-apiserver, which records what it has decoded.
+    #[test]
+    fn an_object_is_shown_with_defaults_in_every_encoding_once_it_was_decoded() {
+        let json = br#"{"metadata":{"name":"a"},"stringData":{"k":"v"},"bogus":1}"#;
+        let yaml = b"metadata: {name: a}\nstringData: {k: v}";
+        let mut protobuf = Vec::new();
+        let plain = br#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"},
+            "stringData":{"k":"v"}}"#;
+        assert!(write_document(&TYPES, plain, &mut protobuf));
+        for (bytes, media_type) in [
+            (&json[..], "application/json"),
+            (yaml, "application/yaml"),
+            (&protobuf, "application/vnd.kubernetes.protobuf"),
+        ] {
+            let path = "/api/v1/namespaces/d/secrets";
+            let mut made = Event {
+                request: Some(sent(bytes, media_type, core::secrets())),
+                ..event(facts(Method::POST, path, Level::Request))
+            };
+            assert!(parsed(&made).get("requestObject").is_none());
+            made.subject = named("a");
+            let wanted = json!({ "kind": "Secret", "apiVersion": "v1", "type": "Opaque",
+                "metadata": { "name": "a" }, "data": { "k": "dg==" } });
+            assert_eq!(parsed(&made)["requestObject"], wanted, "{media_type}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_becomes_too_long_is_left_out_and_the_event_says_so() {
+        let few = b"spec: {containers: [";
+        let many = b"{name: a},".repeat(40_000);
+        let yaml = [&few[..], &many, b"]}"].concat();
+        let made = Event {
+            request: Some(sent(&yaml, "application/yaml", core::pods())),
+            subject: named("a"),
+            ..event(facts(
+                Method::POST,
+                "/api/v1/namespaces/d/pods",
+                Level::Request,
+            ))
+        };
+        let line = parsed(&made);
+        assert!(line.get("requestObject").is_none());
+        assert_eq!(line["annotations"]["audit.k8s.io/truncated"], "true");
+    }
+
+    #[test]
+    fn options_have_their_type_and_patches_are_as_they_were_sent() {
+        let text = |text: &str, holds| {
+            let made = Event {
+                request: body(text).map(|body| RequestBody { body, holds }),
+                subject: named(""),
+                ..event(facts(Method::DELETE, "/api/v1/nodes/a", Level::Request))
+            };
+            parsed(&made)["requestObject"].clone()
+        };
+        let options = text(r#"{"gracePeriodSeconds":1}"#, Holds::DeleteOptions);
+        let wanted = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal",
+            "gracePeriodSeconds": 1 });
+        assert_eq!(options, wanted);
+        let patch = r#"[{"op":"remove","path":"/data"}]"#;
+        assert_eq!(text(patch, Holds::Patch).to_string(), patch);
+    }
+
     #[test]
     fn an_outcome_that_nobody_saw_names_the_object_and_without_it_the_request_does() {
-        let request = body(r#"{"metadata":{"name":"asked"}}"#, false);
         for (response, name) in [
-            (body(r#"{"metadata":{"name":"made"}}"#, false), "made"),
+            (body(r#"{"metadata":{"name":"made"}}"#), "made"),
             (None, "asked"),
         ] {
             let made = Event {
                 is_unseen: true,
-                request: request.clone(),
+                subject: named("asked"),
                 response,
                 ..event(facts(
                     Method::POST,
@@ -504,7 +537,6 @@ pub(super) mod tests {
             code: Some(404),
             response: body(
                 r#"{"kind":"Status","status":"Failure","message":"m","reason":"NotFound","code":404}"#,
-                false,
             ),
             ..event(facts(Method::GET, "/api/v1/nodes/a", Level::Metadata))
         };
@@ -520,7 +552,8 @@ pub(super) mod tests {
     fn what_is_no_document_is_left_out() {
         let path = "/api/v1/namespaces/d/secrets";
         let made = Event {
-            request: body("{\"nonsense", false),
+            request: Some(sent(b"{\"nonsense", "application/json", core::secrets())),
+            subject: named("a"),
             ..event(facts(Method::POST, path, Level::RequestResponse))
         };
         assert!(parsed(&made).get("requestObject").is_none());

@@ -5,11 +5,13 @@
 //! must not know what handlers do.
 //!
 //! What an event costs on the thread of the request is to clone a few texts. Bodies are shared, and
-//! parsed by the thread that writes, which is also where managed fields are left out.
+//! decoded by the thread that writes, which is also where defaults are filled in and managed fields
+//! left out.
 //!
 //! [`RequestRecord`]: super::service::RequestRecord
 
 mod afterwards;
+mod body;
 mod event;
 mod log;
 mod policy;
@@ -22,8 +24,9 @@ use std::sync::atomic::AtomicUsize;
 use metrics::{Counter, counter, describe_counter};
 
 pub use afterwards::Afterwards;
+pub use body::{Holds, Subject};
 pub use policy::{Decided, Level, Policy, Stage};
-pub use trail::Trail;
+pub use trail::{DEPRECATED, Trail};
 
 use crate::config::Config;
 use crate::files::{RollingLimits, RollingLog, given};

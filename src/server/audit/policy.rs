@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::names::dns_subdomain;
 use crate::api::request_info::{RequestInfo, covers};
 use crate::api::user_info::UserInfo;
 
@@ -178,6 +179,12 @@ impl Rule {
                 ));
             }
         }
+        let groups = resources.iter().map(|one| one.group.as_str());
+        if let Some(group) = groups.into_iter().find(|group| !is_group(group)) {
+            return Err(format!(
+                "resources: group {group:?} must be a DNS subdomain without a version, or \"*\""
+            ));
+        }
         let nameless = resources.iter().any(|one| {
             listed(one.resources.as_ref()).is_empty()
                 && !listed(one.resource_names.as_ref()).is_empty()
@@ -226,11 +233,16 @@ impl GroupResources {
     fn has(&self, info: &RequestInfo) -> bool {
         let resources = listed(self.resources.as_ref());
         let names = listed(self.resource_names.as_ref());
-        self.group == info.group
+        (self.group == "*" || self.group == info.group)
             && (resources.is_empty()
                 || (names.is_empty() || names.contains(&info.name))
                     && resources.iter().any(|pattern| is_named(pattern, info)))
     }
+}
+
+/// Whether a text may name a group: the empty one does, and `*` stands for all.
+fn is_group(text: &str) -> bool {
+    matches!(text, "" | "*") || dns_subdomain(text).is_empty()
 }
 
 /// Whether a pattern stands for the resource: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`.
@@ -271,6 +283,7 @@ rules:
   resources:
   - {group: "", resources: [configmaps], resourceNames: [one]}
 - {level: Request, resources: [{group: "", resources: ["*"]}], namespaces: [kube-system]}
+- {level: Request, resources: [{group: "*", resources: [jobs, pods]}], namespaces: [jobs]}
 "#;
 
     fn decided(user: &str, groups: &[&str], method: Method, path: &str) -> Decided {
@@ -289,6 +302,8 @@ rules:
     fn the_first_rule_that_matches_decides() {
         use Level::*;
         for (path, wanted) in [
+            ("/apis/batch/v1/namespaces/jobs/jobs", Request),
+            ("/api/v1/namespaces/jobs/pods", Request),
             ("/healthz/ping", None),
             ("/version", None),
             ("/version/x", None),
@@ -355,6 +370,18 @@ rules:
             (
                 &format!("{head}rules: [{{level: None, resources: [{{resourceNames: [a]}}]}}]"),
                 "rules[0]: resourceNames need resources",
+            ),
+            (
+                &format!("{head}rules: [{{level: None, resources: [{{group: apps/v1}}]}}]"),
+                "rules[0]: resources: group \"apps/v1\" must be",
+            ),
+            (
+                &format!("{head}rules: [{{level: None, resources: [{{group: Apps}}]}}]"),
+                "group \"Apps\"",
+            ),
+            (
+                &format!("{head}rules: [{{level: None, resources: [{{group: \"*.io\"}}]}}]"),
+                "group \"*.io\"",
             ),
             ("- a", ""),
             ("", ""),

@@ -5,22 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 
 use super::Audit;
 use super::afterwards::{Afterwards, CLIENT_WENT_AWAY, Later};
-use super::event::{self, Body, Event, Facts, OBJECT_BYTES_MAX};
+use super::body::{Body, Holds, OBJECT_BYTES_MAX, RequestBody, Subject};
+use super::event::{self, Event, Facts};
 use super::policy::{Level, Stage};
 use crate::api::abandoned::Abandonment;
+use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::clock;
-use crate::registry::context::Annotations;
 use crate::server::body::{ConnectionFacts, ResponseBody};
-use crate::server::respond::Answer;
+use crate::server::respond::{Answer, IsStatus};
+
+/// The annotation of requests to deprecated versions of a resource.
+pub const DEPRECATED: &str = "k8s.io/deprecated";
 
 /// The events of one request. It records nothing until the user is known or refused.
 pub struct Trail {
@@ -31,7 +34,8 @@ pub struct Trail {
     is_allowed: Cell<Option<bool>>,
     /// What is said of the request in its events from then on.
     pub annotations: Annotations,
-    request: RefCell<Option<Body>>,
+    request: RefCell<Option<RequestBody>>,
+    subject: Arc<Subject>,
     is_answered: Cell<bool>,
     /// Whoever carries the request on when its client is gone.
     later: Cell<Option<Later>>,
@@ -39,7 +43,7 @@ pub struct Trail {
 
 impl Trail {
     /// A request arrives.
-    pub fn begin(audit: &Arc<Audit>) -> Trail {
+    pub fn begin(audit: &Arc<Audit>, subject: &Arc<Subject>) -> Trail {
         Trail {
             audit: Arc::clone(audit),
             received: clock::now(),
@@ -48,6 +52,7 @@ impl Trail {
             is_allowed: Cell::new(None),
             annotations: Annotations::default(),
             request: RefCell::new(None),
+            subject: Arc::clone(subject),
             is_answered: Cell::new(false),
             later: Cell::new(None),
         }
@@ -100,18 +105,11 @@ impl Trail {
     }
 
     /// The body of the request was read.
-    pub fn has_read(&self, body: &Bytes, headers: &HeaderMap) {
-        let Some(facts) = self.facts.get() else {
-            return;
-        };
-        // The object that is written names what the request is about, at every level.
-        let is_object = matches!(facts.info.verb.as_str(), "create" | "update");
-        if (is_object || facts.decided.level >= Level::Request) && !body.is_empty() {
-            *self.request.borrow_mut() = Some(Body {
-                bytes: body.clone(),
-                is_yaml: is_yaml(headers),
-                is_gzip: false,
-            });
+    pub fn has_read(&self, bytes: &Bytes, headers: &HeaderMap, holds: Holds) {
+        let level = self.facts.get().map(|facts| facts.decided.level);
+        if level >= Some(Level::Request) && !bytes.is_empty() {
+            let body = Body::of(headers, bytes.clone());
+            *self.request.borrow_mut() = body.map(|body| RequestBody { body, holds });
         }
     }
 
@@ -140,14 +138,10 @@ impl Trail {
         let Some(facts) = self.facts.get().cloned() else {
             return answer;
         };
-        let wants_body = facts.decided.level >= Level::RequestResponse;
-        let headers = answer.headers();
-        let (is_yaml, is_gzip) = (is_yaml(headers), headers.contains_key(CONTENT_ENCODING));
-        let body = |bytes: Bytes| Body {
-            bytes,
-            is_yaml,
-            is_gzip,
-        };
+        let wants_body = facts.decided.level >= Level::RequestResponse && has_objects(&facts.info);
+        let is_status = answer.extensions().get::<IsStatus>().is_some();
+        let headers = answer.headers().clone();
+        let body = |bytes: Bytes| Body::of(&headers, bytes);
         let code = answer.status();
         let mut event = self.event(&facts, Stage::ResponseComplete, self.received);
         event.code = Some(code.as_u16());
@@ -157,14 +151,19 @@ impl Trail {
         } else if has_panicked {
             event.stage = Stage::Panic;
         }
-        event.request = self.request.take().filter(|body| {
-            let fits = body.bytes.len() <= OBJECT_BYTES_MAX;
-            event.is_truncated |= !fits;
-            fits
-        });
+        event.request = self.request.take();
+        event.subject = Some(Arc::clone(&self.subject));
+        if facts.info.is_long_running() && facts.user.is_some() {
+            let mut started = started(&facts, &event);
+            if let ResponseBody::Full(bytes) = answer.body()
+                && is_status
+            {
+                started.response = body(bytes.clone());
+            }
+            self.audit.record(started);
+        }
         match answer.body_mut() {
             ResponseBody::Watch(watch) => {
-                self.audit.record(started(&facts, &event));
                 let end = AtEnd {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
@@ -177,7 +176,7 @@ impl Trail {
                 let mut end = AtEnd {
                     audit: Arc::clone(&self.audit),
                     event: Some(event),
-                    body: wants_body.then(|| body(Bytes::new())),
+                    body: body(Bytes::new()).filter(|_| wants_body),
                     sent: Sent::default(),
                 };
                 let show = move |chunk: &Bytes| end.add(chunk);
@@ -186,13 +185,10 @@ impl Trail {
                 }
             }
             ResponseBody::Full(bytes) => {
-                let is_status = code.is_client_error()
-                    || code.is_server_error()
-                    || bytes.starts_with(b"{\"kind\":\"Status\"");
                 let fits = bytes.len() <= OBJECT_BYTES_MAX;
                 event.is_truncated |= wants_body && !fits;
                 if fits && (wants_body || is_status) {
-                    event.response = Some(body(bytes.clone()));
+                    event.response = body(bytes.clone());
                 }
                 self.conclude(event);
             }
@@ -212,6 +208,7 @@ impl Trail {
             annotations: self.annotations.all(),
             request: None,
             response: None,
+            subject: None,
             is_truncated: false,
             is_unseen: false,
         }
@@ -225,23 +222,35 @@ impl Drop for Trail {
             event.code = Some(CLIENT_WENT_AWAY);
             event.is_allowed = self.is_allowed.get();
             event.request = self.request.take();
+            event.subject = Some(Arc::clone(&self.subject));
             self.conclude(event);
         }
     }
 }
 
-/// The event that says that a watch has begun.
+/// Whether the answers to such requests are objects of the API. kube-apiserver records no other
+/// documents: those of OpenAPI have megabytes.
+fn has_objects(info: &RequestInfo) -> bool {
+    let root = info.path.trim_start_matches('/').split('/').next();
+    info.is_resource || matches!(root, Some("api" | "apis"))
+}
+
+/// The event that says that the answer to a long-running request has begun. What is only said of a
+/// request when it has ended is not in it.
 fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
+    let annotations = complete.annotations.iter();
+    let annotations = annotations.filter(|(name, _)| *name != DEPRECATED);
     Event {
         facts: Arc::clone(facts),
         stage: Stage::ResponseStarted,
         at: clock::now(),
         impersonated: complete.impersonated.clone(),
-        code: Some(StatusCode::OK.as_u16()),
+        code: complete.code,
         is_allowed: complete.is_allowed,
-        annotations: complete.annotations.clone(),
+        annotations: annotations.cloned().collect(),
         request: None,
         response: None,
+        subject: complete.subject.clone(),
         is_truncated: false,
         is_unseen: false,
     }
@@ -309,17 +318,9 @@ impl Sent {
     }
 }
 
-fn is_yaml(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
-    media_type.is_some_and(|media_type| {
-        media_type.starts_with(b"application/yaml")
-            || media_type.starts_with(b"application/apply-patch+yaml")
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use http::{Method, Request};
+    use http::{Method, Request, StatusCode};
 
     use super::*;
     use crate::api::abandoned;
@@ -366,7 +367,7 @@ mod tests {
         let (parts, ()) = Request::post(uri).body(()).unwrap().into_parts();
         let info = RequestInfo::parse(&Method::POST, uri, false, "").unwrap();
         let user = Arc::new(UserInfo::authenticated("ada", Vec::new()));
-        let trail = Trail::begin(&audit);
+        let trail = Trail::begin(&audit, &Arc::default());
         trail.authenticated(Some(&user), &parts, &info, "an-id");
         trail.authorized(true);
         carrying_out(trail).await;

@@ -20,22 +20,28 @@ pub(super) async fn create(
     body: RequestBody,
 ) -> Answered {
     let form = scope.object_form(Offer::of(target))?;
-    let document = scope.document(body).await?;
+    let document = scope.document(body, target.storage.request_kind()).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
     // What is created for an object may change it.
     let is_large = document.is_large() || (!target.name.is_empty() && target.is_large());
     let kind = Arc::clone(target.storage.response_kind());
     let (target, context) = (target.clone(), scope.context.clone());
+    let subject = Arc::clone(&scope.record.subject);
     let creation = async move {
         let (storage, object) = (&target.storage, target.object());
         let (validation, warnings) = (options.field_validation, &context.warnings);
         let kind = storage.request_kind();
         let body = deep::retry(|| document.decode(kind, validation, warnings)).await?;
+        subject.decoded(&body);
         if object.name.is_empty()
             && let Some(creater) = storage.creater()
         {
             let creating = creater.create(&context, object.namespace, body, &options);
-            return creating.await;
+            let created = creating.await;
+            if let Ok(Created::Object(object)) = &created {
+                subject.created(object.attributes().name());
+            }
+            return created;
         }
         let creater = capability(storage.named_creater())?;
         let creating = creater.create_named(&context, object, body, &options);

@@ -12,6 +12,7 @@ use crate::api::options::DeleteOptions;
 use crate::api::status::Status;
 use crate::kinds::types::TYPES;
 use crate::registry::store::{Answer, Deletion};
+use crate::server::audit::Holds;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
 use crate::server::respond::{self, Form};
@@ -52,7 +53,7 @@ pub(super) async fn options(
     scope: &RequestScope<'_>,
     body: RequestBody,
 ) -> Result<DeleteOptions, Box<Status>> {
-    let body = scope.read(body).await?;
+    let body = scope.read(body, Holds::DeleteOptions).await?;
     if body.is_empty() {
         return DeleteOptions::parse(&scope.query, &body, BodyFormat::Json);
     }
@@ -66,5 +67,7 @@ pub(super) async fn options(
             DeleteOptions::parse(&query, &body, format)
         })
     };
-    scope.carry_out(is_large, parsing).await
+    let options = scope.carry_out(is_large, parsing).await?;
+    scope.record.subject.decoded_options();
+    Ok(options)
 }

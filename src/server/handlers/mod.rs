@@ -36,6 +36,7 @@ use document::Document;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 
+use super::audit::{DEPRECATED, Holds};
 use super::auth::Access;
 use super::body::{BodyError, LongReads, RequestBody};
 use super::encoding::{Conversion, Encoding, IncludeObject};
@@ -48,7 +49,7 @@ use super::respond::{Answer, Form};
 use super::routes::Target;
 use super::service::{ApiServer, RequestRecord};
 use crate::api::options::Query;
-use crate::api::resource::Verb;
+use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::status::Status;
 use crate::registry::RequestContext;
 
@@ -100,6 +101,7 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
     if let Some(warning) = target.storage.resource().deprecation_warning() {
         scope.context.warnings.add(warning);
         mark_deprecated(target.storage.resource());
+        scope.context.annotate(DEPRECATED, || "true".to_owned());
     }
     match target.verb {
         Verb::Connect => connect::connect(scope, &target).await,
@@ -209,7 +211,7 @@ impl RequestScope<'_> {
     }
 
     /// Reads the whole body (API-21).
-    async fn read(&self, body: RequestBody) -> Result<Bytes, Box<Status>> {
+    async fn read(&self, body: RequestBody, holds: Holds) -> Result<Bytes, Box<Status>> {
         let left = self
             .context
             .deadline
@@ -223,7 +225,7 @@ impl RequestScope<'_> {
         };
         let read = body.collect(BODY_BYTES_MAX, left).await;
         if let Ok(body) = &read {
-            self.record.has_read(body, self.headers);
+            self.record.has_read(body, self.headers, holds);
         }
         read.map_err(|error| {
             Box::new(match error {
@@ -241,10 +243,14 @@ impl RequestScope<'_> {
         announced.unwrap_or(BODY_BYTES_MAX).min(BODY_BYTES_MAX)
     }
 
-    /// Reads the whole body of an object or options.
-    async fn document(&self, body: RequestBody) -> Result<Document, Box<Status>> {
+    /// Reads the whole body of an object of this kind.
+    async fn document(
+        &self,
+        body: RequestBody,
+        kind: &Arc<ResourceDefinition>,
+    ) -> Result<Document, Box<Status>> {
         let form = self.body_form()?;
-        let body = self.read(body).await?;
+        let body = self.read(body, Holds::Object(Arc::clone(kind))).await?;
         Ok(Document { body, form })
     }
 }

@@ -8,6 +8,7 @@ use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
 use crate::registry::{UpdateSource, Written};
+use crate::server::audit::Holds;
 use crate::server::body::RequestBody;
 use crate::server::large_requests::is_large;
 use crate::server::negotiation::{
@@ -29,7 +30,7 @@ pub(super) async fn patch(
     // Check the patch type before anything else.
     let given = given(scope, target)?;
     let form = scope.object_form(Offer::of(target))?;
-    let body = scope.read(body).await?;
+    let body = scope.read(body, Holds::Patch).await?;
     let verb = match given {
         Given::Apply => WriteVerb::Apply,
         Given::Plain(_) => WriteVerb::Patch,

@@ -8,6 +8,7 @@ use crate::api::deep;
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::warnings::Warnings;
 use crate::registry::{Replacement, UpdateSource, Written};
+use crate::server::audit::Holds;
 use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
 use crate::server::respond::{self, Form};
@@ -21,7 +22,8 @@ pub(super) async fn update(
 ) -> Answered {
     let kind = Arc::clone(target.storage.response_kind());
     let form = scope.object_form(Offer::of(target))?;
-    let body = scope.read(body).await?;
+    let holds = Holds::Object(Arc::clone(target.storage.request_kind()));
+    let body = scope.read(body, holds).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Update)?;
     let form_of_body = scope.body_form()?;
     let document = Document {
@@ -30,11 +32,13 @@ pub(super) async fn update(
     };
     let is_large = document.is_large() || target.is_large();
     let (target, context) = (target.clone(), scope.context.clone());
+    let subject = Arc::clone(&scope.record.subject);
     let update = async move {
         let storage = &target.storage;
         let (validation, warnings) = (options.field_validation, &context.warnings);
         let kind = storage.request_kind();
         let object = deep::retry(|| document.decode(kind, validation, warnings)).await?;
+        subject.decoded(&object);
         let (storage_again, warned) = (Arc::clone(storage), Warnings::default());
         let again = move || {
             let kind = storage_again.request_kind();

@@ -89,9 +89,17 @@ pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
         encoding: form.encoding.for_document(&json),
         ..*form
     };
-    let body = form.encoding.document(json);
-    packed(code, &form, body)
+    let is_status = json.starts_with(b"{\"kind\":\"Status\"");
+    let mut answer = packed(code, &form, form.encoding.document(json));
+    if is_status {
+        answer.extensions_mut().insert(IsStatus);
+    }
+    answer
 }
+
+/// Marks an answer whose body is a Status, in any encoding.
+#[derive(Clone, Copy, Debug)]
+pub struct IsStatus;
 
 /// A complete body, compressed if it is long enough (API-65).
 fn packed(code: StatusCode, form: &Form, body: Vec<u8>) -> Answer {

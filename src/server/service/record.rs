@@ -10,11 +10,12 @@ use tokio::time::Instant;
 
 use super::api_server::ApiServer;
 use crate::api::abandoned::Abandonment;
+use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
-use crate::registry::context::Annotations;
-use crate::server::audit::{Afterwards, Trail};
+use crate::server::access_log::LoggedRequest;
+use crate::server::audit::{Afterwards, Holds, Subject, Trail};
 use crate::server::auth::Notes;
 use crate::server::respond::Answer;
 
@@ -24,6 +25,8 @@ pub struct RequestRecord {
     pub audit_id: String,
     /// The warnings for the client.
     pub warnings: Warnings,
+    /// The object that it writes.
+    pub subject: Arc<Subject>,
     began: Instant,
     info: OnceCell<RequestInfo>,
     /// Who has sent it.
@@ -34,13 +37,18 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     pub(super) fn begin(audit_id: String, server: &ApiServer) -> RequestRecord {
+        let subject = Arc::default();
         RequestRecord {
             audit_id,
             warnings: Warnings::default(),
             began: Instant::now(),
             info: OnceCell::new(),
             user: OnceCell::new(),
-            trail: server.audit.as_ref().map(Trail::begin),
+            trail: server
+                .audit
+                .as_ref()
+                .map(|audit| Trail::begin(audit, &subject)),
+            subject,
         }
     }
 
@@ -91,9 +99,9 @@ impl RequestRecord {
     }
 
     /// The body of the request was read.
-    pub fn has_read(&self, body: &Bytes, headers: &HeaderMap) {
+    pub fn has_read(&self, body: &Bytes, headers: &HeaderMap, holds: Holds) {
         if let Some(trail) = &self.trail {
-            trail.has_read(body, headers);
+            trail.has_read(body, headers, holds);
         }
     }
 
@@ -107,11 +115,13 @@ impl RequestRecord {
     pub(super) fn answered(self, answer: Answer, has_panicked: bool, server: &ApiServer) -> Answer {
         let code = answer.status();
         if server.access_log.wants(self.info.get(), code) {
-            let user = self.user.get().map(|user| user.name.as_str());
-            let took = self.began.elapsed();
-            server
-                .access_log
-                .tell(&self.audit_id, user, self.info.get(), code, took);
+            let request = LoggedRequest {
+                audit_id: &self.audit_id,
+                user: self.user.get().map(|user| user.name.as_str()),
+                info: self.info.get(),
+                name: self.subject.name(),
+            };
+            server.access_log.tell(&request, code, self.began.elapsed());
         }
         match &self.trail {
             Some(trail) => trail.answered(answer, has_panicked),

@@ -1,0 +1,257 @@
+//! The bodies that events show: of a request, as kube-apiserver understood it, and of a response.
+//!
+//! The thread that writes events decodes them. It decodes by the code of the handlers, so the
+//! limits on what a body may expand to are theirs.
+
+use std::io::Read;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::api::decode::{BodyFormat, decode_object, decode_value, go_json_text};
+use crate::api::go_json;
+use crate::api::object::Object;
+use crate::api::protobuf::{self, Texts};
+use crate::api::resource::ResourceDefinition;
+use crate::kinds::types::TYPES;
+use crate::registry::strategy::fill_in;
+use crate::schema::{Empty, Schema};
+use crate::server::negotiation::{self, BodyForm};
+
+/// Longer objects are left out, and an annotation says so.
+pub(super) const OBJECT_BYTES_MAX: usize = 4 << 20;
+
+/// What a request body holds.
+#[derive(Clone, Debug)]
+pub enum Holds {
+    /// An object of this kind.
+    Object(Arc<ResourceDefinition>),
+    /// The options of a deletion.
+    DeleteOptions,
+    /// A patch, which is recorded as it was sent.
+    Patch,
+}
+
+/// The object that a request writes, as far as its handler knows it. Logs name it.
+#[derive(Debug, Default)]
+pub struct Subject {
+    sent: OnceLock<ObjectNames>,
+    created: OnceLock<String>,
+}
+
+/// What an object says of itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ObjectNames {
+    pub(super) name: Option<String>,
+    pub(super) uid: Option<String>,
+    pub(super) resource_version: Option<String>,
+}
+
+impl Subject {
+    /// The body was decoded. Only then is it recorded.
+    pub fn decoded(&self, object: &Object) {
+        let text = |name: &str| Some(object.meta(name).to_owned()).filter(|text| !text.is_empty());
+        // The first one counts: a request has one body.
+        let _ = self.sent.set(ObjectNames {
+            name: text("name"),
+            uid: text("uid"),
+            resource_version: text("resourceVersion"),
+        });
+    }
+
+    /// A body that holds no object was decoded.
+    pub fn decoded_options(&self) {
+        let _ = self.sent.set(ObjectNames::default());
+    }
+
+    /// The object was created under this name, which may be a generated one.
+    pub fn created(&self, name: &str) {
+        let _ = self.created.set(name.to_owned());
+    }
+
+    /// The name of what was created, or else the one that was sent.
+    pub fn name(&self) -> Option<&str> {
+        let sent = || self.sent.get()?.name.as_deref();
+        self.created.get().map(String::as_str).or_else(sent)
+    }
+
+    pub(super) fn sent(&self) -> Option<&ObjectNames> {
+        self.sent.get()
+    }
+}
+
+/// A body, as it was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) bytes: Bytes,
+    pub(super) form: BodyForm,
+    pub(super) is_gzip: bool,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub(super) struct RequestBody {
+    pub(super) body: Body,
+    pub(super) holds: Holds,
+}
+
+impl Body {
+    /// The body of a request or a response with these headers. `None` if events show no such body.
+    pub(super) fn of(headers: &HeaderMap, bytes: Bytes) -> Option<Body> {
+        let media_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
+        let is_apply = media_type.is_some_and(|one| one.starts_with(b"application/apply-patch+"));
+        let is_patch = media_type.is_some_and(|one| one.windows(7).any(|part| part == b"-patch+"));
+        let form = match (is_apply, is_patch) {
+            (true, _) => BodyForm::Text(BodyFormat::Yaml),
+            (false, true) => BodyForm::Text(BodyFormat::Json),
+            (false, false) => negotiation::body_form(headers)?,
+        };
+        Some(Body {
+            bytes,
+            form,
+            is_gzip: headers.contains_key(CONTENT_ENCODING),
+        })
+    }
+
+    /// The document; `None` for anything else.
+    pub(super) fn parsed<T: DeserializeOwned>(&self) -> Option<T> {
+        let mut unpacked = Vec::new();
+        let bytes: &[u8] = match self.is_gzip {
+            true => {
+                let most = OBJECT_BYTES_MAX as u64 * 4;
+                let mut reader = GzDecoder::new(&self.bytes[..]).take(most);
+                reader.read_to_end(&mut unpacked).ok()?;
+                &unpacked
+            }
+            false => &self.bytes,
+        };
+        let is_yaml = self.form == BodyForm::Text(BodyFormat::Yaml);
+        // A text or a number is no document. A JSON patch is a list.
+        let is_document = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+        match self.form {
+            BodyForm::Protobuf => {
+                let json = protobuf::to_json(bytes, "", "", &TYPES, Texts::Lossy).ok()?;
+                serde_json::from_slice(&json).ok()
+            }
+            BodyForm::Text(_) if is_yaml => serde_saphyr::from_slice(bytes).ok(),
+            BodyForm::Text(_) if is_document => serde_json::from_str(&go_json_text(bytes)).ok(),
+            BodyForm::Text(_) => None,
+        }
+    }
+
+    /// The body as JSON or YAML. Protobuf becomes JSON by the schema of its kind.
+    fn text(&self, version: &str, kind: &str, schema: &Schema) -> Option<(Bytes, BodyFormat)> {
+        match self.form {
+            BodyForm::Text(format) => Some((self.bytes.clone(), format)),
+            BodyForm::Protobuf => {
+                let json = protobuf::to_json(&self.bytes, version, kind, schema, Texts::Lossy);
+                Some((json.ok()?.into(), BodyFormat::Json))
+            }
+        }
+    }
+}
+
+impl RequestBody {
+    /// The document that an event shows: an object as its kind has it, with defaults, and the type
+    /// of options. It was decoded before, so it has no errors.
+    pub(super) fn shown(&self, omits_managed_fields: bool) -> Option<Shown> {
+        let document = match &self.holds {
+            Holds::Object(definition) => self.object(definition, omits_managed_fields)?,
+            Holds::DeleteOptions => self.options()?,
+            Holds::Patch => self.patch(omits_managed_fields)?,
+        };
+        if document.len() > OBJECT_BYTES_MAX {
+            return Some(Shown::TooLong);
+        }
+        let text = String::from_utf8(document).ok()?;
+        RawValue::from_string(text).ok().map(Shown::Document)
+    }
+
+    fn object(&self, of: &ResourceDefinition, omits_managed_fields: bool) -> Option<Vec<u8>> {
+        let schema = of.object_type.schema;
+        let (text, format) = self.body.text(&of.api_version(), &of.kind, schema)?;
+        let mut object = decode_object(&text, format, of).ok()?.object;
+        fill_in(&mut object, of);
+        of.canonicalize_with(&mut object, Empty::Printed);
+        let kept = object.managed_fields().cloned();
+        if omits_managed_fields {
+            object.set_managed_fields(None);
+        } else if let Some(kept) = kept {
+            let kept = serde_json::from_str(&kept).ok()?;
+            object
+                .metadata_mut()
+                .insert("managedFields".to_owned(), kept);
+        }
+        Some(written_object(&object))
+    }
+
+    /// kube-apiserver records the options of a deletion in its internal version.
+    fn options(&self) -> Option<Vec<u8>> {
+        let (text, format) = self.body.text("v1", "DeleteOptions", &TYPES)?;
+        let (mut value, _) = decode_value(&text, format).ok()?;
+        let members = value.as_object_mut()?;
+        members.insert("kind".to_owned(), "DeleteOptions".into());
+        members.insert("apiVersion".to_owned(), "meta.k8s.io/__internal".into());
+        Some(written(&value))
+    }
+
+    fn patch(&self, omits_managed_fields: bool) -> Option<Vec<u8>> {
+        let value: Value = self.body.parsed()?;
+        Some(written(&match omits_managed_fields {
+            true => without_managed_fields(value),
+            false => value,
+        }))
+    }
+}
+
+/// What an event shows of the body of a request.
+pub(super) enum Shown {
+    /// The document.
+    Document(Box<RawValue>),
+    /// It is longer than objects in events may be.
+    TooLong,
+}
+
+/// An object as compact JSON, with its type in front.
+fn written_object(object: &Object) -> Vec<u8> {
+    const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
+    let first = FIRST.map(|name| object.0.get_key_value(name));
+    let others = object.0.iter();
+    let others = others.filter(|(name, _)| !FIRST.iter().any(|first| name == first));
+    let mut out = Vec::new();
+    for (name, value) in first.into_iter().flatten().chain(others) {
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        go_json::write_text(&mut out, name);
+        out.push(b':');
+        object.write_value(&mut out, name, value);
+    }
+    out.push(b'}');
+    out
+}
+
+fn written(value: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    go_json::write_value(&mut out, value);
+    out
+}
+
+pub(super) fn without_managed_fields(mut object: Value) -> Value {
+    let remove = |object: &mut Value| {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    };
+    remove(&mut object);
+    if let Some(items) = object.get_mut("items").and_then(Value::as_array_mut) {
+        items.iter_mut().for_each(remove);
+    }
+    object
+}
