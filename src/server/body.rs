@@ -314,12 +314,29 @@ pub(super) fn too_much_held() -> http::Response<ResponseBody> {
 }
 
 fn again_later(text: &'static str) -> http::Response<ResponseBody> {
-    let mut response = http::Response::new(ResponseBody::Full(Bytes::from_static(text.as_bytes())));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let mut response = plain(StatusCode::TOO_MANY_REQUESTS, text);
     let headers = response.headers_mut();
     headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Why a request with several Host headers is refused.
+pub(super) const TOO_MANY_HOSTS: &str = "too many Host headers";
+
+/// A refusal by HTTP itself, in the words of Go's server.
+pub(super) fn bad_request(reason: &str) -> http::Response<ResponseBody> {
+    plain(
+        StatusCode::BAD_REQUEST,
+        format!("400 Bad Request: {reason}"),
+    )
+}
+
+/// A response of text.
+pub(super) fn plain(code: StatusCode, text: impl Into<Bytes>) -> http::Response<ResponseBody> {
+    let mut response = http::Response::new(ResponseBody::Full(text.into()));
+    *response.status_mut() = code;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(CONTENT_TYPE, plain);
+    response.headers_mut().insert(CONTENT_TYPE, plain);
     response
 }
 

@@ -82,7 +82,11 @@ impl Storage for DryRun {
                     Err(self.fault(&error.key, StorageErrorKind::KeyExists))
                 }
                 // A key that cannot be read for other reasons counts as absent (ST-80).
-                Ok(None) | Err(_) => self.shown(key, &object, Revision::ZERO),
+                Ok(None) | Err(_) => {
+                    // A version that a client has set is shown as it was set.
+                    let set = object.resource_version().parse();
+                    self.shown(key, &object, set.map_or(Revision::ZERO, Revision))
+                }
             }
         }
         .boxed()

@@ -38,6 +38,7 @@ mod expressions;
 mod garbage_collection;
 mod hostile;
 mod hostile_settings;
+mod http_edges;
 mod identity;
 mod informers;
 mod kill;

@@ -200,7 +200,7 @@ impl Event {
         line
     }
 
-    /// The object that was sent, unless it could not be decoded. Whether it is too long to be shown.
+    /// The object that was sent, unless it could not be decoded. Whether it is too long to show.
     fn request_object(&self) -> (Option<Box<RawValue>>, bool) {
         let decided = &self.facts.decided;
         let request = self.request.as_ref();

@@ -99,6 +99,8 @@ pub struct Credentials<'r> {
     /// The token of `Authorization: Bearer`. A header of another scheme (`Basic`, …) counts as no
     /// credential.
     pub bearer: Option<&'r [u8]>,
+    /// Whether there is a token that is ignored, because more than one space stands before it.
+    pub is_bearer_ignored: bool,
     /// The certificates that the client has shown when it connected.
     pub certificates: Option<&'r PeerCertificates>,
     /// The audiences that a token should be for; empty for those of the API.
@@ -112,8 +114,11 @@ impl<'r> Credentials<'r> {
         certificates: Option<&'r PeerCertificates>,
     ) -> Credentials<'r> {
         let header = headers.get(AUTHORIZATION);
+        let token = header.and_then(|header| bearer(header.as_bytes()));
+        let bearer = token.filter(|token| !token.starts_with(b" "));
         Credentials {
-            bearer: header.and_then(|header| bearer(header.as_bytes())),
+            bearer,
+            is_bearer_ignored: bearer.is_none() && token.is_some(),
             certificates,
             audiences: &[],
         }
@@ -162,8 +167,8 @@ impl Authenticators {
         credentials: &Credentials<'_>,
     ) -> Result<Authenticated, Unauthorized> {
         match (self.known(credentials)?, credentials.bearer) {
-            (Some(known), _) => checked(known).await,
-            (None, None) => Ok(self.anonymous.clone()),
+            (Some(known), _) => checked(known).await.map(|known| warned(known, credentials)),
+            (None, None) => Ok(warned(self.anonymous.clone(), credentials)),
             (None, Some(token)) if token.iter().all(u8::is_ascii_graphic) => {
                 Err(Unauthorized::UnknownToken)
             }
@@ -191,6 +196,7 @@ impl Authenticators {
     ) -> Result<(Arc<UserInfo>, Vec<String>), Unauthorized> {
         let credentials = Credentials {
             bearer: Some(token),
+            is_bearer_ignored: false,
             certificates: None,
             audiences,
         };
@@ -235,6 +241,16 @@ impl Authenticators {
     }
 }
 
+/// Warns of a token that is ignored.
+fn warned(mut known: Authenticated, credentials: &Credentials<'_>) -> Authenticated {
+    if credentials.is_bearer_ignored {
+        let warning = "the provided Authorization header contains extra space before the bearer \
+                       token, and is ignored";
+        known.notes.warnings.push(warning.to_owned());
+    }
+    known
+}
+
 /// Sees that credentials are still good.
 async fn checked(known: Authenticated) -> Result<Authenticated, Unauthorized> {
     let Some(check) = known.check.clone() else {
@@ -246,12 +262,13 @@ async fn checked(known: Authenticated) -> Result<Authenticated, Unauthorized> {
     Ok(Authenticated { notes, ..known })
 }
 
-/// The token of `Bearer <token>`. The scheme is case-insensitive. An empty token counts as none.
+/// The token of `Bearer <token>`, with the spaces in front of it but the first. The scheme is
+/// case-insensitive. An empty token counts as none.
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     let header = header.trim_ascii();
     let scheme_end = header.iter().position(|byte| *byte == b' ')?;
     let (scheme, rest) = header.split_at(scheme_end);
-    let token = rest.trim_ascii();
+    let token = rest.get(1..)?;
     (scheme.eq_ignore_ascii_case(b"bearer") && !token.is_empty()).then_some(token)
 }
 
@@ -308,7 +325,7 @@ mod tests {
         let ok = |name: &str| Ok(name.to_owned());
         assert_eq!(asked(&["a", "ab"], Some("Bearer a")), ok("a"));
         assert_eq!(asked(&["a", "ab"], Some("Bearer ab")), ok("ab"));
-        assert_eq!(asked(&["ab", "a"], Some("bearer   ab ")), ok("ab"));
+        assert_eq!(asked(&["ab", "a"], Some(" bearer ab ")), ok("ab"));
         let refused = Err(Unauthorized::MalformedToken);
         assert_eq!(asked(&["a", "x"], Some("Bearer abc")), refused);
         let unknown = Err(Unauthorized::UnknownToken);
@@ -326,7 +343,9 @@ mod tests {
 
     #[test]
     fn no_credentials_make_the_anonymous_user_api_280() {
-        for header in [None, Some("Bearer "), Some("Bearer"), Some("Basic YTpi")] {
+        let spaced = ["Bearer  a", "bearer   a "].map(Some);
+        let others = [None, Some("Bearer "), Some("Bearer"), Some("Basic YTpi")];
+        for header in others.into_iter().chain(spaced) {
             let anonymous = Ok("system:anonymous".to_owned());
             assert_eq!(asked(&["a"], header), anonymous, "{header:?}");
         }

@@ -324,6 +324,7 @@ mod tests {
     ) -> Result<Option<Authenticated>, Unauthorized> {
         certificates.authenticate(&Credentials {
             bearer: None,
+            is_bearer_ignored: false,
             certificates: Some(peer),
             audiences: &[],
         })

@@ -259,6 +259,7 @@ mod tests {
         let bearer = Some(token.as_bytes());
         tokens
             .authenticate(&Credentials {
+                is_bearer_ignored: false,
                 bearer,
                 certificates: None,
                 audiences: &[],
@@ -286,6 +287,7 @@ mod tests {
         }
         let none = Credentials {
             bearer: None,
+            is_bearer_ignored: false,
             certificates: None,
             audiences: &[],
         };

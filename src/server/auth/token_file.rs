@@ -63,8 +63,8 @@ fn users(text: &str) -> Result<Users, String> {
     let lines = text.trim_start_matches('\u{feff}').lines();
     for (number, line) in (1..).zip(lines).filter(|(_, line)| !line.is_empty()) {
         let line = columns(line).map_err(|why| format!("line {number} {why}"))?;
-        let [token, name, uid] = [0, 1, 2].map(|column| line.get(column).map(|text| text.trim()));
-        let (Some(token), Some(name), Some(uid)) = (token, name, uid) else {
+        let [token, name, uid] = [0, 1, 2].map(|column| line.get(column).map(String::as_str));
+        let (Some(token), Some(name), Some(uid)) = (token.map(str::trim), name, uid) else {
             return Err(format!(
                 "line {number} must have at least 3 columns (token, user name, user uid), it has {}",
                 line.len()
@@ -85,8 +85,8 @@ fn users(text: &str) -> Result<Users, String> {
                 "line {number} has a control character in the name or uid of its user or in a group"
             ));
         }
-        let groups = groups.split(',');
-        let groups = groups.map(str::trim).filter(|group| !group.is_empty());
+        // Blanks belong to names: " system:masters" is another group.
+        let groups = groups.split(',').filter(|group| !group.is_empty());
         let groups = groups.map(str::to_owned).collect();
         let user = UserInfo {
             uid: uid.to_owned(),
@@ -166,12 +166,21 @@ mod tests {
     #[test]
     fn each_line_is_a_user_with_groups_in_one_quoted_column() {
         let text = "t1,ada,u1,\"system:masters,crew\"\nt2, bob ,u2\n\nt3,eve,u3,crew\n";
-        let expected = [("ada", true), ("bob", false), ("eve", false)];
+        let expected = [("ada", true), (" bob ", false), ("eve", false)];
         let expected = expected.map(|(name, admin)| (name.to_owned(), admin));
         assert_eq!(names(text), Ok(expected.to_vec()));
         let eve = users(text).unwrap().pop().unwrap().1;
         assert_eq!(eve.groups, ["crew", "system:authenticated"]);
         assert_eq!(eve.uid, "u3");
+    }
+
+    /// As in kube-apiserver.
+    #[test]
+    fn blanks_belong_to_the_names_of_users_and_groups() {
+        let text = "t1,ada,u1,\" system:masters \"\nt2,eve,u2,\"crew, system:masters\"\n";
+        let expected = [("ada", false), ("eve", false)];
+        let expected = expected.map(|(name, admin)| (name.to_owned(), admin));
+        assert_eq!(names(text), Ok(expected.to_vec()));
     }
 
     #[test]
@@ -206,6 +215,7 @@ mod tests {
             let bearer = Some(&b"t1"[..]);
             let known = tokens
                 .authenticate(&Credentials {
+                    is_bearer_ignored: false,
                     bearer,
                     certificates: None,
                     audiences: &[],

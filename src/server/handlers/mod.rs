@@ -117,8 +117,9 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
 }
 
 /// The form of a refusal. Whoever accepts no form of it gets indented JSON (API-55).
-pub fn refusal_form(headers: &HeaderMap) -> Form {
-    form(headers, None, Offer::Unlisted).unwrap_or_else(|_| indented_json(headers))
+pub fn refusal_form(headers: &HeaderMap, query: &Query) -> Form {
+    let form = form(headers, negotiation::asked_pretty(query), Offer::Unlisted);
+    form.unwrap_or_else(|_| indented_json(headers))
 }
 
 /// JSON for people, which is what some paths are in any case.
@@ -157,9 +158,7 @@ impl Offer {
 
 impl RequestScope<'_> {
     fn form(&self, offer: Offer) -> Result<Form, Box<Status>> {
-        let asked = self.query.first("pretty").is_some();
-        let pretty = asked.then(|| self.query.flag("pretty"));
-        form(self.headers, pretty, offer)
+        form(self.headers, negotiation::asked_pretty(&self.query), offer)
     }
 
     /// The form of documents without conversions.

@@ -23,7 +23,7 @@ use std::time::SystemTime;
 
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE, DATE, HOST, HeaderValue};
+use http::header::{CONNECTION, DATE, HOST, HeaderValue, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -38,7 +38,8 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::server::auth::Access;
 use crate::server::body::{
-    ConnectionFacts, HttpService, RequestBody, ResponseBody, no_room, too_much_held,
+    self, ConnectionFacts, HttpService, RequestBody, ResponseBody, TOO_MANY_HOSTS, no_room,
+    too_much_held,
 };
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::frame_batch::batch;
@@ -198,25 +199,47 @@ fn refused<B>(
     is_admitted: bool,
     may_ask: bool,
 ) -> Option<Response<ResponseBody>> {
-    let hosts = request.headers().get_all(HOST).iter().count();
+    let headers = request.headers();
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_other_coding = |coding: &HeaderValue| {
+        let coding = coding.as_bytes().trim_ascii();
+        !coding.eq_ignore_ascii_case(b"chunked")
+    };
+    if codings.next().is_some_and(is_other_coding) || codings.next().is_some() {
+        return Some(not_implemented());
+    }
+    let mut hosts = headers.get_all(HOST).iter();
     let wants_host = request.version() == Version::HTTP_11;
-    match hosts {
-        0 if wants_host => Some(bad_request("missing required Host header")),
-        2.. => Some(bad_request("too many Host headers")),
+    match (hosts.next(), hosts.next()) {
+        (None, _) if wants_host => Some(bad_request("missing required Host header")),
+        (_, Some(_)) => Some(bad_request(TOO_MANY_HOSTS)),
+        (Some(host), _) if !is_host(host.as_bytes()) => Some(bad_request("malformed Host header")),
         _ if !is_admitted => Some(no_room()),
         _ => (!may_ask).then(too_much_held),
     }
 }
 
-/// A refusal by HTTP itself, worded as Go's server words it. It ends the connection.
+/// Whether a text may be a host and a port, by the bytes that Go takes there.
+fn is_host(text: &[u8]) -> bool {
+    let is_allowed =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"!$%&()*+,-.:;=[']_~".contains(byte);
+    text.iter().all(is_allowed)
+}
+
+/// A refusal by HTTP itself that ends the connection.
 fn bad_request(reason: &str) -> Response<ResponseBody> {
-    let text = format!("400 Bad Request: {reason}");
-    let mut response = Response::new(ResponseBody::Full(Bytes::from(text)));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(CONTENT_TYPE, plain);
+    closing(body::bad_request(reason))
+}
+
+/// The refusal of a body in another coding than chunks, in the words of Go's server.
+fn not_implemented() -> Response<ResponseBody> {
+    let code = StatusCode::NOT_IMPLEMENTED;
+    closing(body::plain(code, "Unsupported transfer encoding"))
+}
+
+fn closing(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
     response
 }
 

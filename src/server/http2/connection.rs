@@ -15,12 +15,13 @@ use futures_util::stream::FuturesUnordered;
 use h2::server::{Builder, SendResponse};
 use h2::{Ping, PingPong, Reason, RecvStream};
 use http::Request;
+use http::header::HOST;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
 use super::Http2Error;
 use super::keepalive::{Keepalive, KeepaliveAction, Observation};
-use super::reply::{Reply, answer, no_room, request_bytes};
+use super::reply::{Reply, answer, no_room, request_bytes, too_many_hosts};
 use super::signals::Signals;
 use super::socket::Http2Socket;
 use super::streams::{ROUND_BYTES, STREAMS_PER_STEP, Streams};
@@ -260,6 +261,10 @@ where
                 return self.leave();
             }
             self.h2.set_target_window_size(CONNECTION_WINDOW_BYTES);
+        }
+        if request.headers().get_all(HOST).iter().nth(1).is_some() {
+            self.start(too_many_hosts(respond));
+            return;
         }
         let bytes = request_bytes(&request);
         let streams = self.answering.len()

@@ -11,7 +11,9 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderValue, TRANSFER_ENCOD
 use http::{Method, Request, Response};
 
 use super::outbound::Source;
-use crate::server::body::{self, ConnectionFacts, HttpService, RequestBody, ResponseBody};
+use crate::server::body::{
+    self, ConnectionFacts, HttpService, RequestBody, ResponseBody, TOO_MANY_HOSTS,
+};
 use crate::server::connection_state::{ConnectionState, Held};
 use crate::server::listener::http_date::HttpDate;
 
@@ -57,6 +59,15 @@ pub(super) fn no_room(respond: SendResponse<Bytes>) -> Reply {
     Reply {
         respond,
         response: body::no_room(),
+        bodiless: false,
+    }
+}
+
+/// The response to a request with several hosts, of which a proxy may have seen another one.
+pub(super) fn too_many_hosts(respond: SendResponse<Bytes>) -> Reply {
+    Reply {
+        respond,
+        response: body::bad_request(TOO_MANY_HOSTS),
         bodiless: false,
     }
 }

@@ -1,6 +1,7 @@
 //! One HTTP thread. It serves the connections it is given, and ends them when the daemon stops.
 
 use std::collections::HashSet;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
@@ -11,6 +12,7 @@ use actix_rt::Arbiter;
 use arc_swap::ArcSwap;
 use metrics::Counter;
 use rustls::ServerConfig;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -26,6 +28,7 @@ use crate::server::auth::PeerCertificates;
 use crate::server::body::{ConnectionFacts, HttpService, LongReads};
 use crate::server::connection_state::{ConnectionState, TotalHeldBytes};
 use crate::server::limits::Limits;
+use crate::server::lingering_close::lingering_close;
 use crate::server::{http1, http2, tls};
 
 /// Connections on their way to a thread. More of them wait in the backlog of the port.
@@ -152,6 +155,20 @@ struct Connection {
     failed_handshakes: Counter,
 }
 
+/// The answer to a client that speaks HTTP without TLS, in the words of Go's server.
+const SPEAK_TLS: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+/// Whether the first bytes are those of a request of HTTP. They stay where they are.
+async fn speaks_http(stream: &TcpStream) -> io::Result<bool> {
+    const REQUESTS: [&[u8; 5]; 7] = [
+        b"GET /", b"HEAD ", b"POST ", b"PUT /", b"PATCH", b"DELET", b"OPTIO",
+    ];
+    let mut first = [0; 5];
+    stream.peek(&mut first).await?;
+    Ok(REQUESTS.contains(&&first))
+}
+
 impl Connection {
     async fn serve<S: HttpService>(self, arrival: Arrival, service: S) {
         let Arrival {
@@ -214,12 +231,18 @@ impl Connection {
     ) -> Result<TlsStream<SingleWrite<TcpStream>>, String> {
         // rustls panics at a time outside the range it can represent.
         clock::check(SystemTime::now()).map_err(|error| error.to_string())?;
-        let stream = TcpStream::from_std(stream).map_err(|error| error.to_string())?;
+        let mut stream = TcpStream::from_std(stream).map_err(|error| error.to_string())?;
         let limit = self.thread.limits().handshake_timeout;
         let shaking = async {
             // Set up nothing for a client that sends nothing.
             stream.readable().await?;
             state.begin().await;
+            if speaks_http(&stream).await? {
+                stream.write_all(SPEAK_TLS).await?;
+                stream.shutdown().await?;
+                lingering_close(stream).await;
+                return Err(io::Error::other("the client speaks HTTP without TLS"));
+            }
             self.tls.accept(SingleWrite(stream)).await
         };
         match tokio::time::timeout(limit, shaking).await {

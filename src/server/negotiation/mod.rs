@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::encoding::{Conversion, Encoding, JSON, MediaTypeRef, MetaVersion, PROTOBUF, YAML};
 use crate::api::decode::BodyFormat;
+use crate::api::options::Query;
 
 /// `application/json-patch+json`.
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -81,11 +82,15 @@ pub fn accept(
     offer: Offer,
 ) -> Result<Encoding, NotAcceptable> {
     let mut encoding = accepted_clause(headers, offer)?;
-    encoding.pretty = match pretty {
-        Some(wanted) => wanted,
-        None => encoding.pretty || is_read_by_people(headers),
-    };
+    encoding.pretty |= pretty.unwrap_or_else(|| is_read_by_people(headers));
     Ok(encoding)
+}
+
+/// What the query parameter `pretty` says, if it says anything. Only the words of Go for true ask
+/// for indented JSON (API-60).
+pub fn asked_pretty(query: &Query) -> Option<bool> {
+    let text = query.first("pretty").filter(|text| !text.is_empty())?;
+    Some(matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
 
 fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcceptable> {

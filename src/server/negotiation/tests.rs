@@ -213,6 +213,25 @@ fn people_get_indented_json_unless_they_say_otherwise_api_60() {
     let pretty = |asked| accept(&headers, asked, Offer::Plain).map(|a| a.pretty);
     assert_eq!(pretty(None), Ok(true));
     assert_eq!(pretty(Some(false)), Ok(false));
+    headers.insert(
+        ACCEPT,
+        HeaderValue::from_static("application/json;pretty=1"),
+    );
+    let both = accept(&headers, Some(false), Offer::Plain);
+    assert_eq!(both.map(|a| a.pretty), Ok(true));
+    for (query, asked) in [
+        ("", None),
+        ("pretty", None),
+        ("pretty=", None),
+        ("pretty=true", Some(true)),
+        ("pretty=T", Some(true)),
+        ("pretty=1", Some(true)),
+        ("pretty=false", Some(false)),
+        ("pretty=yes", Some(false)),
+        ("pretty=foo", Some(false)),
+    ] {
+        assert_eq!(asked_pretty(&Query::parse(query)), asked, "{query}");
+    }
     assert_eq!(
         chosen("application/json;pretty=1", Offer::Plain).map(|a| a.pretty),
         Some(true)

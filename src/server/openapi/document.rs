@@ -7,7 +7,12 @@ use bytes::{Buf, Bytes};
 use flate2::read::GzDecoder;
 use futures_util::{Stream, stream};
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, ETAG, HeaderMap, HeaderValue, VARY};
+use http::header::{
+    CONTENT_ENCODING, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, VARY,
+};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 
 use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::discovery::Tag;
@@ -59,27 +64,51 @@ impl Document {
     }
 
     /// A form of the document, or 304 if the client already has it. The JSON may have been written
-    /// before.
+    /// before. `made` is since when the document is as it is.
     pub(super) fn answer(
         &self,
         (tag, json): (&Tag, Option<Vec<u8>>),
         form: Form<impl FnOnce() -> Vec<u8>>,
-        headers: &HeaderMap,
+        (headers, made): (&HeaderMap, Timestamp),
     ) -> Answer {
         let packed = match form.is_protobuf {
             true => &self.protobuf,
             false => &self.json,
         };
         let written = json.filter(|_| !form.is_protobuf);
-        let mut answer = match tag.is_known(headers) {
+        let mut answer = match is_known(headers, tag, made) {
             true => tag.not_modified(),
-            false => packed.answer(written, form, gzip::is_accepted(headers)),
+            false => dated(
+                packed.answer(written, form, gzip::is_accepted(headers)),
+                made,
+            ),
         };
         let headers = answer.headers_mut();
         headers.insert(ETAG, tag.header.clone());
         headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
         answer
     }
+}
+
+/// Whether a client has a document of this tag, or of this time if it names no tag.
+pub(super) fn is_known(headers: &HeaderMap, tag: &Tag, made: Timestamp) -> bool {
+    if headers.contains_key(IF_NONE_MATCH) {
+        return tag.is_known(headers);
+    }
+    let since = headers.get(IF_MODIFIED_SINCE);
+    let since = since.and_then(|since| rfc2822::parse(since.to_str().ok()?).ok());
+    since.is_some_and(|since| made.as_second() <= since.timestamp().as_second())
+}
+
+/// Says since when a document is as it is.
+pub(super) fn dated(answer: Answer, made: Timestamp) -> Answer {
+    respond::with_header(answer, LAST_MODIFIED, http_date(made))
+}
+
+/// A time as headers of HTTP have it.
+pub(super) fn http_date(time: Timestamp) -> HeaderValue {
+    let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("0"))
 }
 
 impl Packed {

@@ -29,11 +29,13 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use descriptions::Descriptions;
-use http::header::{CACHE_CONTROL, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
+use http::header::{CACHE_CONTROL, ETAG, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::body::ResponseBody;
+use super::discovery::Tag;
 use super::encoding::Encoding;
 use super::gzip;
 use super::negotiation;
@@ -68,6 +70,7 @@ const V3: Protobuf = Protobuf {
 pub struct OpenApi {
     groups: Vec<Group>,
     has_issuer: bool,
+    made: Timestamp,
     v2: Document,
     /// Keyed by what they are about: `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`. They are found
     /// at the first request: which groups have one is told by the types of all kinds.
@@ -99,6 +102,7 @@ impl OpenApi {
         OpenApi {
             groups: groups.to_vec(),
             has_issuer,
+            made: clock::now(),
             v2: Document::default(),
             v3: OnceLock::new(),
         }
@@ -142,7 +146,7 @@ impl OpenApi {
             is_protobuf,
             write,
         };
-        self.v2.answer(known, form, headers)
+        self.v2.answer(known, form, (headers, self.made))
     }
 
     /// `/openapi/v3`: the list of documents (API-40), which is JSON whatever is accepted (API-55).
@@ -165,11 +169,16 @@ impl OpenApi {
             });
         let paths: Map<String, Value> = paths.collect();
         let index = json!({"paths": paths}).to_string().into_bytes();
+        let tag = Tag::of(&index);
+        if document::is_known(headers, &tag, self.made) {
+            return tag.not_modified();
+        }
         let form = respond::Form {
             encoding: Encoding::default(),
             gzip: gzip::is_accepted(headers),
         };
-        respond::document(StatusCode::OK, &form, index)
+        let answer = respond::document(StatusCode::OK, &form, index);
+        document::dated(respond::with_header(answer, ETAG, tag.header), self.made)
     }
 
     /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
@@ -195,7 +204,7 @@ impl OpenApi {
                 is_protobuf,
                 write,
             };
-            document.answer((tag, written), form, headers)
+            document.answer((tag, written), form, (headers, self.made))
         };
         let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
             None => in_full(written),
@@ -321,6 +330,5 @@ fn in_a_year() -> HeaderValue {
     let now = clock::now();
     let year = jiff::SignedDuration::from_hours(365 * 24);
     let time = now.saturating_add(year).unwrap_or(now);
-    let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("0"))
+    document::http_date(time)
 }

@@ -132,10 +132,11 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         return Ok(Route::Health(root, check.to_owned()));
     }
     match parts.as_slice() {
-        [""] | ["index.html"] => probed(method, Route::Index),
+        [""] | ["index.html"] => Ok(Route::Index),
         ["metrics"] => probed(method, Route::Metrics),
         ["version"] => read(method, Route::Version),
         ["api"] => read(method, Route::LegacyVersions),
+        ["apis"] | ["apis", _] if info.path.ends_with("//") => Err(Miss::Page),
         ["apis"] => read(method, Route::Groups),
         ["apis", group] if catalog.has_group(group) => {
             read(method, Route::Group((*group).to_owned()))

@@ -154,7 +154,8 @@ impl Service {
         let answer = filtered.await.unwrap_or_else(|refused| match refused {
             Refused::Answer(answer) => *answer,
             Refused::Status(status) => {
-                respond::refusal(&status, &handlers::refusal_form(&parts.headers))
+                let query = Query::parse(parts.uri.query().unwrap_or_default());
+                respond::refusal(&status, &handlers::refusal_form(&parts.headers, &query))
             }
         });
         running.finish(answer.status().as_u16());
