@@ -271,4 +271,68 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
     let created = client.call(Call::post(path, &local)).await;
     assert_eq!(told(&created), 0, "{}", created.text());
     created.expect(201);
+/// Who selects a port by its name gets the first one, so each later one of that name is told of,
+/// behind what is said of the ports themselves: in pods and templates, init containers first.
+#[tokio::test]
+async fn ports_of_the_same_name_are_told_of_in_pods_and_templates() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let port = |number: u32| json!([{ "containerPort": number, "name": "web" }]);
+    let spec = json!({
+        "restartPolicy": "Always",
+        "initContainers": [{ "name": "i", "image": "i", "ports": port(80) }],
+        "containers": [
+            { "name": "a", "image": "i", "ports": port(80) },
+            { "name": "b", "image": "i", "ports": port(81) },
+        ],
+    });
+    let labels = json!({ "a": "b" });
+    let template = json!({ "metadata": { "labels": labels }, "spec": spec });
+    let mut of_job = template.clone();
+    of_job["spec"]["restartPolicy"] = "Never".into();
+    let selecting = json!({ "selector": { "matchLabels": labels }, "template": template });
+    let jobs =
+        json!({ "schedule": "* * * * *", "jobTemplate": { "spec": { "template": of_job } } });
+    let metadata = json!({ "name": "a" });
+    for (path, body, prefix) in [
+        (
+            "/api/v1/namespaces/default/pods",
+            json!({ "metadata": metadata, "spec": spec }),
+            "spec",
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            json!({ "metadata": metadata, "spec": selecting }),
+            "spec.template.spec",
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            json!({ "metadata": metadata, "spec": jobs }),
+            "spec.jobTemplate.spec.template.spec",
+        ),
+        (
+            "/api/v1/namespaces/default/podtemplates",
+            json!({ "metadata": metadata, "template": template }),
+            "template.spec",
+        ),
+    ] {
+        let answer = client.call(Call::post(path, &body)).await;
+        let first = format!("{prefix}.initContainers[0].ports[0]");
+        let name = |place: u32| {
+            format!(
+                "299 - \"{prefix}.containers[{place}].ports[0]: duplicate port name \\\"web\\\" with \
+                 {first}, services and probes that select ports by name will use {first}\""
+            )
+        };
+        let definition = format!(
+            "299 - \"{prefix}.containers[0].ports[0]: duplicate port definition with {first}\""
+        );
+        assert_eq!(
+            warnings(&answer),
+            [definition, name(0), name(1)],
+            "{path}: {}",
+            answer.text()
+        );
+        answer.expect(201);
+    }
 }

@@ -12,6 +12,7 @@ mod scaling;
 mod strategy;
 mod verb;
 
+use crate::field_error::go_quote;
 use crate::group_version_kind::GroupVersionKind;
 use crate::object::Object;
 use crate::schema::{self, Empty, ObjectType};
@@ -110,6 +111,35 @@ impl Subresource {
         self.scaling
             .as_ref()
             .map_or(resource, |scaling| &scaling.kind)
+    }
+}
+
+/// The words in which a kind with selectable fields refuses other labels (API-86).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownLabels {
+    /// Those of most kinds.
+    #[default]
+    Plain,
+    /// They name the kind.
+    OfKind,
+    /// They name the kind with its group and version.
+    OfVersion,
+}
+
+impl UnknownLabels {
+    /// The refusal of a label of this kind.
+    pub fn refusal(self, label: &str, definition: &ResourceDefinition) -> String {
+        let (version, kind) = (definition.api_version(), &definition.kind);
+        match self {
+            UnknownLabels::Plain => format!("field label not supported: {label}"),
+            UnknownLabels::OfKind => {
+                let label = go_quote(label);
+                format!("field label {label} not supported for {kind}")
+            }
+            UnknownLabels::OfVersion => {
+                format!("field label not supported for {version}, Kind={kind}: {label}")
+            }
+        }
     }
 }
 
@@ -235,6 +265,8 @@ pub struct ResourceDefinition {
     pub delete: DeleteStrategy,
     /// Fields for field selectors.
     pub selectable_fields: Vec<SelectableField>,
+    /// The words in which a kind with selectable fields refuses other labels.
+    pub unknown_labels: UnknownLabels,
     /// Whether `metadata.namespace` is a separate field selector (API-215).
     pub selects_namespace: bool,
     /// Columns of its Tables.
@@ -367,6 +399,7 @@ impl ResourceDefinition {
             update: UpdateStrategy::default(),
             delete: DeleteStrategy::default(),
             selectable_fields: Vec::new(),
+            unknown_labels: UnknownLabels::Plain,
             selects_namespace: true,
             columns: vec![Column::name(), Column::age()],
             row_conditions: None,

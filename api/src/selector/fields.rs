@@ -191,6 +191,6 @@ fn resolve(label: &str, definition: &ResourceDefinition) -> Result<Target, Strin
             "\"{label}\" is not a known field selector: only \"metadata.name\", \
              \"metadata.namespace\""
         )),
-        None => Err(format!("field label not supported: {label}")),
+        None => Err(definition.unknown_labels.refusal(label, definition)),
     }
 }

@@ -35,10 +35,10 @@ impl Status {
     }
 
     /// As [`Status::already_exists`], for an object that is being deleted (API-97, RG-3).
-    pub fn already_exists_deleting(definition: &ResourceDefinition, name: &str) -> Status {
-        let mut status = Status::already_exists(definition, name);
-        status.message.insert_str(0, "object is being deleted: ");
-        status
+    #[must_use]
+    pub fn of_deleted(mut self) -> Status {
+        self.message.insert_str(0, "object is being deleted: ");
+        self
     }
 
     /// Every generated name already exists (API-199).

@@ -57,7 +57,7 @@ fn names_that_are_taken_say_why() {
     );
     assert_eq!(taken.message, "configmaps \"a\" already exists");
     assert_eq!(
-        Status::already_exists_deleting(&configmaps(), "a").message,
+        taken.of_deleted().message,
         "object is being deleted: configmaps \"a\" already exists"
     );
     let exhausted = Status::generate_name_exhausted(&configmaps(), "a");

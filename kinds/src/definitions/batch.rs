@@ -3,7 +3,8 @@
 use super::{checking, fill_in_whole, generation, names, rules, status, typed, with_status};
 use crate::columns::batch as columns;
 use api::resource::{
-    DefaultPropagation, DeleteStrategy, ResourceDefinition, SelectableField, UpdateCheck,
+    DefaultPropagation, DeleteStrategy, ResourceDefinition, SelectableField, UnknownLabels,
+    UpdateCheck,
 };
 
 /// Most who delete a Job want its pods to go too.
@@ -46,6 +47,7 @@ pub fn jobs() -> ResourceDefinition {
             "status.successful",
             "status.succeeded",
         )],
+        unknown_labels: UnknownLabels::OfKind,
         subresources: vec![status],
         columns: columns::jobs(),
         ..workload("batch.v1.Job", "jobs")

@@ -106,6 +106,8 @@ pub fn pods() -> ResourceDefinition {
         generation: generation(&["spec"]),
         returns_deleted: true,
         create: CreateStrategy {
+            // Of the status it keeps the quality of service.
+            drops: Vec::new(),
             prepare: Some(pod::prepare_create),
             warnings_before: Some(warnings::pods::before),
             ..row.create.clone()

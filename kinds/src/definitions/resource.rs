@@ -3,7 +3,9 @@
 use super::{cluster, generation, rules, typed, with_bare_status};
 use crate::columns::resource as columns;
 use crate::special::{resourceclaims, resourceslices};
-use api::resource::{NameRule, ResourceDefinition, SelectableField, UpdateCheck, UpdateStrategy};
+use api::resource::{
+    NameRule, ResourceDefinition, SelectableField, UnknownLabels, UpdateCheck, UpdateStrategy,
+};
 
 const GROUP: &str = "resource.k8s.io";
 
@@ -60,6 +62,7 @@ pub fn resourceslices() -> ResourceDefinition {
             SelectableField::text("spec.nodeName", &["spec.nodeName"]).indexed(),
             SelectableField::text("spec.driver", &["spec.driver"]),
         ],
+        unknown_labels: UnknownLabels::OfVersion,
         selects_namespace: false,
         columns: columns::resourceslices(),
         ..cluster("resource.v1.ResourceSlice", GROUP, "resourceslices")

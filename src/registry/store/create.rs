@@ -71,25 +71,18 @@ impl RegistryStore {
             let creating = self.create_named(&request, options, (object, form), creation);
             return creating.await;
         }
-        let mut last = None;
+        let mut last = Box::new(Status::generate_name_exhausted(self.definition(), &base));
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             candidate.set_meta("name", &generate_name(&base));
             let creation = creation.clone();
             let creating = self.create_named(&request, options, (candidate, form), creation);
             match creating.await {
-                Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = Some(status),
+                Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = status,
                 other => return other,
             }
         }
-        let taken = last
-            .and_then(|status| status.details)
-            .unwrap_or_default()
-            .name;
-        Err(Box::new(Status::generate_name_exhausted(
-            self.definition(),
-            &taken,
-        )))
+        Err(last)
     }
 
     /// One attempt with a name, from validation on.
@@ -105,6 +98,7 @@ impl RegistryStore {
             .await?;
         let allocated = self.allocate(&mut object, None, options.dry_run).await?;
         let name = object.name().to_owned();
+        let has_base = !object.meta("generateName").is_empty();
         let key = self.key(NamespacedName {
             namespace: request.namespace,
             name: &name,
@@ -125,14 +119,16 @@ impl RegistryStore {
         match RunToCompletion::new(storing.boxed()).await {
             Ok(created) => Ok(created),
             Err(error) if matches!(error.kind, StorageErrorKind::KeyExists) => {
-                Err(Box::new(self.taken(key, &name).await))
+                Err(Box::new(self.taken(key, &name, has_base).await))
             }
             Err(error) => Err(self.fault(error, FailedOperation::Create, &name)),
         }
     }
 
-    /// The refusal for an existing name. It says whether the object is being deleted (API-97).
-    async fn taken(&self, key: String, name: &str) -> Status {
+    /// The refusal for an existing name. It says whether the object is being deleted (API-97), and
+    /// of an object that says what generated names begin with that none was found (API-199), even
+    /// if it says its name, too.
+    async fn taken(&self, key: String, name: &str, has_base: bool) -> Status {
         let found = self
             .storage()
             .get(GetRequest {
@@ -144,9 +140,13 @@ impl RegistryStore {
             Ok(Some(existing)) => metadata_object_of(&existing).is_ok_and(|o| o.is_being_deleted()),
             _ => false,
         };
-        match is_deleting {
-            true => Status::already_exists_deleting(self.definition(), name),
+        let status = match has_base {
+            true => Status::generate_name_exhausted(self.definition(), name),
             false => Status::already_exists(self.definition(), name),
+        };
+        match is_deleting {
+            true => status.of_deleted(),
+            false => status,
         }
     }
 

@@ -79,6 +79,29 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &Warnings) {
     });
 }
 
+/// Who selects a port by a name gets the first one of that name.
+pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &Warnings) {
+    let mut first: HashMap<String, String> = HashMap::new();
+    for_containers(spec, |container| {
+        for field in container.member("ports").items() {
+            let name = field.member("name").text();
+            if name.is_empty() || warnings.is_full() {
+                continue;
+            }
+            if let Some(other) = first.get(name) {
+                let shown = quoted(name);
+                let text = format!(
+                    "duplicate port name {shown} with {other}, services and probes that select \
+                     ports by name will use {other}"
+                );
+                warn(&field, text, warnings);
+            } else {
+                first.insert(name.to_owned(), field.path());
+            }
+        }
+    });
+}
+
 /// The ports so far, with the ways to find those that conflict with another one. Each that is
 /// found gives a warning, and warnings have a limit.
 #[derive(Default)]

@@ -118,6 +118,7 @@ fn warn_of_spec(metadata: &Field<'_>, spec: &Field<'_>, is_template: bool, warni
         containers::warn_of_container(container, warnings);
     });
     containers::warn_of_ports(spec, warnings);
+    containers::warn_of_port_names(spec, warnings);
     let grace = spec.member("terminationGracePeriodSeconds");
     if grace.int().is_some_and(|seconds| seconds < 0) {
         let text = "must be >= 0; negative values are invalid and will be treated as 1";

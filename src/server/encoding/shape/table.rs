@@ -125,7 +125,7 @@ impl TableShape {
     }
 
     /// Writes the row of a bookmark. Its object has only a version. The bookmark that ends the
-    /// initial events always shows its annotation (API-74).
+    /// initial events always shows its annotation, even if rows have no objects (API-74).
     fn write_bookmark_row(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
         let mut empty = Object::default();
         let kind = self.version.kind();
@@ -133,9 +133,7 @@ impl TableShape {
         empty.set_meta("resourceVersion", &revision.to_string());
         self.write_cells(&empty, clock::now(), out);
         match self.include {
-            IncludeObject::Object if !ends_initial => {
-                self.version.write_bookmark(revision, false, out);
-            }
+            IncludeObject::Object => self.version.write_bookmark(revision, ends_initial, out),
             IncludeObject::None if !ends_initial => out.extend_from_slice(b"null"),
             _ => {
                 let metadata = bookmark_metadata(revision, ends_initial);

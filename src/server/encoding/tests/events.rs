@@ -119,14 +119,14 @@ fn the_bookmark_that_ends_the_initial_events_says_so_in_every_form_wa_15() {
         read(&metadata)["object"]["metadata"]["annotations"],
         annotations
     );
-    for include in [
-        IncludeObject::None,
-        IncludeObject::Object,
-        IncludeObject::Metadata,
+    for (include, kind) in [
+        (IncludeObject::None, "PartialObjectMetadata"),
+        (IncludeObject::Object, "ConfigMap"),
+        (IncludeObject::Metadata, "PartialObjectMetadata"),
     ] {
         let event = read(&table(include).bookmark(Revision(9), true, false));
         let row = &event["object"]["rows"][0]["object"];
-        assert_eq!(row["kind"], "PartialObjectMetadata");
+        assert_eq!(row["kind"], kind);
         assert_eq!(row["metadata"]["annotations"], annotations);
         assert_eq!(event["object"]["metadata"]["resourceVersion"], "9");
     }

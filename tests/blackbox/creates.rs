@@ -1,0 +1,110 @@
+//! New objects: names that are taken, and what pods keep of their status.
+
+use api::protobuf::write_document;
+use kinds::types::TYPES;
+use serde_json::{Value, json};
+
+use crate::harness::{CONFIGMAPS, Call, Daemon, pod_spec};
+
+/// API-97, API-199: who gives a name and what generated names begin with is told that none was
+/// generated, and when to come again.
+#[tokio::test]
+async fn a_name_beside_a_base_of_names_that_is_taken_is_no_generated_one() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let spec = json!({ "selector": { "matchLabels": { "a": "b" } }, "template": {
+        "metadata": { "labels": { "a": "b" } }, "spec": pod_spec() } });
+    for (path, resource, spec) in [
+        (CONFIGMAPS, "configmaps", Value::Null),
+        ("/api/v1/namespaces", "namespaces", Value::Null),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            "deployments.apps",
+            spec,
+        ),
+    ] {
+        let mut object = json!({ "metadata": { "name": "taken", "generateName": "t-",
+            "finalizers": ["example.com/stays"] } });
+        if !spec.is_null() {
+            object["spec"] = spec;
+        }
+        client.call(Call::post(path, &object)).await.expect(201);
+        let text = format!(
+            "{resource} \"taken\" already exists, the server was not able to generate a unique \
+             name for the object"
+        );
+        for query in ["", "?dryRun=All"] {
+            let again = Call::post(&format!("{path}{query}"), &object);
+            let answer = client.call(again).await;
+            assert_eq!(answer.header("retry-after"), Some("1"), "{path}{query}");
+            let refused = answer.refusal(409, "AlreadyExists");
+            assert_eq!(refused["message"], text);
+            assert_eq!(refused["details"]["retryAfterSeconds"], 1);
+            assert_eq!(refused["details"]["name"], "taken");
+        }
+        let mut plain = object.clone();
+        plain["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("generateName");
+        let refused = client.call(Call::post(path, &plain)).await;
+        assert_eq!(refused.header("retry-after"), None, "{path}");
+        let refused = refused.refusal(409, "AlreadyExists");
+        assert_eq!(
+            refused["message"],
+            format!("{resource} \"taken\" already exists")
+        );
+        let one = format!("{path}/taken");
+        client.call(Call::delete(&one)).await;
+        let deleted = client.call(Call::post(path, &object)).await;
+        let refused = deleted.refusal(409, "AlreadyExists");
+        assert_eq!(
+            refused["message"],
+            format!("object is being deleted: {text}")
+        );
+    }
+}
+
+/// http.md 6.2: a new pod keeps the quality of service that its body names, and nothing else of its
+/// status.
+#[tokio::test]
+async fn a_new_pod_keeps_the_quality_of_service_that_it_names() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let path = "/api/v1/namespaces/default/pods";
+    for (place, (media_type, query)) in [
+        ("application/json", ""),
+        ("application/json", "?dryRun=All"),
+        ("application/yaml", ""),
+        ("application/vnd.kubernetes.protobuf", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (given, made) in [("Guaranteed", "Guaranteed"), ("", "BestEffort")] {
+            let name = format!("p{place}{}", given.to_lowercase());
+            let pod = json!({ "kind": "Pod", "apiVersion": "v1", "metadata": { "name": name },
+                "spec": pod_spec(),
+                "status": { "phase": "Running", "message": "x", "qosClass": given,
+                    "podIP": "1.2.3.4", "conditions": [{ "type": "Ready", "status": "True" }] } });
+            let mut body = pod.to_string().into_bytes();
+            if media_type.ends_with("protobuf") {
+                let text = std::mem::take(&mut body);
+                assert!(write_document(&TYPES, &text, &mut body));
+            }
+            let call = Call::new("POST", &format!("{path}{query}")).body(media_type, body);
+            let created = client.call(call).await.expect(201);
+            let status = json!({ "phase": "Pending", "qosClass": made });
+            assert_eq!(created["status"], status, "{media_type}{query}");
+            let owners = created["metadata"]["managedFields"].to_string();
+            assert!(!owners.contains("f:status"), "{owners}");
+        }
+    }
+    let applied = json!({ "kind": "Pod", "apiVersion": "v1", "metadata": { "name": "applied" },
+        "spec": pod_spec(), "status": { "phase": "Running", "qosClass": "Burstable" } });
+    let apply = Call::new("PATCH", &format!("{path}/applied?fieldManager=m"));
+    let apply = apply.body("application/apply-patch+yaml", applied.to_string());
+    let created = client.call(apply).await.expect(201);
+    assert_eq!(created["status"]["qosClass"], "Burstable");
+    assert_eq!(created["status"]["phase"], "Pending");
+}
