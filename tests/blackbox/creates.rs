@@ -1,4 +1,5 @@
-//! New objects: names that are taken, and what pods keep of their status.
+//! New objects: names that are taken, what pods keep of their status, quotas that are exceeded, and
+//! what changes nothing afterwards.
 
 use api::protobuf::write_document;
 use kinds::types::TYPES;
@@ -107,4 +108,64 @@ async fn a_new_pod_keeps_the_quality_of_service_that_it_names() {
     let created = client.call(apply).await.expect(201);
     assert_eq!(created["status"]["qosClass"], "Burstable");
     assert_eq!(created["status"]["phase"], "Pending");
+}
+
+/// D-90.
+#[tokio::test]
+async fn a_quantity_in_another_spelling_changes_nothing() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    let autoscaler = |value: &str| {
+        let target = json!({ "type": "AverageValue", "averageValue": value });
+        json!({ "metadata": { "name": "a" }, "spec": {
+            "maxReplicas": 2,
+            "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" },
+            "metrics": [{ "type": "Resource", "resource": { "name": "cpu", "target": target } }],
+        } })
+    };
+    let create = Call::post(&format!("{path}?fieldManager=one"), &autoscaler("1"));
+    let created = client.call(create).await.expect(201);
+    let put = format!("{path}/a?fieldManager=other");
+    let same = client.call(Call::put(&put, &autoscaler("1000m"))).await;
+    assert_eq!(same.expect(200), created);
+    let changed = client.call(Call::put(&put, &autoscaler("1001m"))).await;
+    let changed = changed.expect(200);
+    assert_ne!(
+        changed["metadata"]["resourceVersion"],
+        created["metadata"]["resourceVersion"]
+    );
+    let owners = changed["metadata"]["managedFields"].as_array().unwrap();
+    let of_metrics = owners.iter().filter(|owner| {
+        let spec = &owner["fieldsV1"]["f:spec"];
+        spec.get("f:metrics").is_some()
+    });
+    let names: Vec<_> = of_metrics.map(|owner| &owner["manager"]).collect();
+    assert_eq!(names, ["other"]);
+}
+
+/// D-91, API-265.
+#[tokio::test]
+async fn of_several_quotas_the_first_by_name_is_told() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    for name in ["q", "be", "z"] {
+        let quota = json!({ "metadata": { "name": name },
+            "spec": { "hard": { "count/secrets": "0" } } });
+        client.call(Call::post(quotas, &quota)).await.expect(201);
+        let mut status = quota.clone();
+        status["status"] = json!({ "hard": { "count/secrets": "0" },
+            "used": { "count/secrets": "0" } });
+        let path = format!("{quotas}/{name}/status");
+        client.call(Call::put(&path, &status)).await.expect(200);
+    }
+    for query in ["", "?dryRun=All"] {
+        let path = format!("/api/v1/namespaces/default/secrets{query}");
+        let secret = json!({ "metadata": { "name": "a" } });
+        let refused = client.call(Call::post(&path, &secret)).await;
+        let refused = refused.refusal(403, "Forbidden");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("exceeded quota: be,"), "{message}");
+    }
 }

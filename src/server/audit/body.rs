@@ -139,10 +139,12 @@ impl Body {
         match self.form {
             BodyForm::Protobuf => {
                 let json = protobuf::to_json(bytes, "", "", &TYPES, Texts::Lossy).ok()?;
-                serde_json::from_slice(&json).ok()
+                deep::from_json(&json).ok()
             }
             BodyForm::Text(_) if is_yaml => serde_saphyr::from_slice(bytes).ok(),
-            BodyForm::Text(_) if is_document => serde_json::from_str(&go_json_text(bytes)).ok(),
+            BodyForm::Text(_) if is_document => {
+                deep::from_json(go_json_text(bytes).as_bytes()).ok()
+            },
             BodyForm::Text(_) => None,
         }
     }
@@ -185,7 +187,7 @@ impl RequestBody {
         if omits_managed_fields {
             object.set_managed_fields(None);
         } else if let Some(kept) = kept {
-            let kept = serde_json::from_str(&kept).ok()?;
+            let kept = deep::from_json(kept.as_bytes()).ok()?;
             object
                 .metadata_mut()
                 .insert("managedFields".to_owned(), kept);
