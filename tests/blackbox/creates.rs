@@ -169,3 +169,29 @@ async fn of_several_quotas_the_first_by_name_is_told() {
         assert!(message.contains("exceeded quota: be,"), "{message}");
     }
 }
+
+/// API-173, API-255: what autoscaling/v2 fills in is no reason to drop what autoscaling/v1 said.
+#[tokio::test]
+async fn an_apply_as_v2_without_metrics_keeps_what_v1_applied() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" });
+    let mut spec = json!({ "maxReplicas": 3, "scaleTargetRef": target });
+    let apply = async |version: &str, spec: &Value| {
+        let api_version = format!("autoscaling/{version}");
+        let body = json!({ "apiVersion": api_version, "kind": "HorizontalPodAutoscaler",
+            "metadata": { "name": "a" }, "spec": spec });
+        let path = format!(
+            "/apis/{api_version}/namespaces/default/horizontalpodautoscalers/a?fieldManager=m"
+        );
+        let call = Call::new("PATCH", &path);
+        let call = call.body("application/apply-patch+yaml", body.to_string());
+        client.call(call).await
+    };
+    let without = spec.clone();
+    spec["targetCPUUtilizationPercentage"] = 50.into();
+    apply("v1", &spec).await.expect(201);
+    let shown = apply("v2", &without).await.expect(200);
+    let metric = &shown["spec"]["metrics"][0]["resource"]["target"];
+    assert_eq!(metric["averageUtilization"], 50, "{shown}");
+}

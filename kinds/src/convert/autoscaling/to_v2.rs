@@ -5,6 +5,7 @@ use api::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
 use crate::defaults::autoscaling::{default_metric, take_annotations};
+use crate::defaults::member_or_new;
 
 /// A value in an annotation has another type than its field. Such annotations are passed over.
 struct Mistyped;
@@ -16,7 +17,8 @@ type Read<T> = Result<T, Mistyped>;
 pub fn v1_to_v2(object: &mut Object) {
     object.set_type("HorizontalPodAutoscaler", "autoscaling/v2");
     let [metrics, current, conditions, behavior] = take_annotations(object);
-    if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
+    // No spec is an empty one. Applies convert objects without what they may drop.
+    if let Some(spec) = member_or_new(&mut object.0, "spec") {
         let mut sources = read_list(metrics.as_deref(), metric_source);
         if let Some(utilization) = spec.remove("targetCPUUtilizationPercentage") {
             let target = json!({"type": "Utilization", "averageUtilization": utilization});
