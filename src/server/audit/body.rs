@@ -16,6 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::api::decode::{BodyFormat, decode_object, decode_value, go_json_text};
+use crate::api::deep;
 use crate::api::go_json;
 use crate::api::object::Object;
 use crate::api::protobuf::{self, Texts};
