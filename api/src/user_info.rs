@@ -44,14 +44,18 @@ impl UserInfo {
         }
     }
 
-    /// A user of this name with valid credentials, in the group of authenticated users (API-279).
+    /// A user of this name with valid credentials. It joins the group of authenticated users, unless
+    /// the credentials are those of somebody who is not authenticated (API-279).
     pub fn authenticated(name: impl Into<String>, groups: Vec<String>) -> UserInfo {
         let user = UserInfo {
             name: name.into(),
             groups,
             ..UserInfo::default()
         };
-        user.with_group(AUTHENTICATED)
+        match user.name == ANONYMOUS || user.is_in(UNAUTHENTICATED) {
+            true => user,
+            false => user.with_group(AUTHENTICATED),
+        }
     }
 
     /// Adds the user to this group.

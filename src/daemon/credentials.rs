@@ -47,7 +47,7 @@ impl Credentials {
         }
         let tokens = Arc::new(tokens);
         let certificates = Arc::new(ClientCertificates::new(revocations.clone()));
-        certificates.believe(tls.client_authorities());
+        certificates.believe(&tls.client_authorities());
         let service_accounts = service_accounts(config);
         let service_accounts = ServiceAccountTokens::load(service_accounts, revocations.clone())?;
         let service_accounts = Arc::new(service_accounts);
@@ -140,7 +140,7 @@ impl Credentials {
                     tracing::info!(because, "another certificate is presented from now on");
                 }
                 if reload.client_authorities {
-                    let watches_ended = self.certificates.believe(self.tls.client_authorities());
+                    let watches_ended = self.certificates.believe(&self.tls.client_authorities());
                     tracing::info!(
                         because,
                         watches_ended,

@@ -45,3 +45,4 @@ mod testing;
 pub mod tls;
 pub mod version;
 pub mod watch_stream;
+mod x509;

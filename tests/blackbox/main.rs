@@ -19,6 +19,7 @@ mod backups;
 mod bad_input;
 mod beside_kube_apiserver;
 mod bookmarks;
+mod client_certificates;
 mod client_go;
 mod command_line;
 mod component_statuses;

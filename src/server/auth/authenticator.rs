@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::access::{Access, Revocations};
 use super::client_certificates::PeerCertificates;
 use crate::api::user_info::UserInfo;
+use crate::server::x509::Refused;
 
 /// The presented credentials are wrong (API-279). The response does not say why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,15 +23,9 @@ pub enum Unauthorized {
     /// A value that cannot be a token.
     #[error("the bearer token is malformed")]
     MalformedToken,
-    /// A client certificate that no authority has signed, or none that is believed.
-    #[error("no authority that is believed has signed the client certificate")]
-    UnknownAuthority,
-    /// A client certificate that is not valid yet, or no longer.
-    #[error("the client certificate has expired, or is not valid yet")]
-    CertificateNotValidNow,
-    /// A certificate that is not for clients, such as one of a server.
-    #[error("the certificate is not meant for clients (extended key usage)")]
-    CertificateNotOfClient,
+    /// A client certificate that is not good.
+    #[error(transparent)]
+    Certificate(#[from] Refused),
     /// A token of a service account that is not good, or no longer.
     #[error("the token of a service account is refused: {0}")]
     ServiceAccount(String),

@@ -7,15 +7,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::{CertificateError, RootCertStore};
+use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::pki_types::CertificateDer;
 use sha2::{Digest as _, Sha256};
 use x509_parser::der_parser::oid::Oid;
 use x509_parser::oid_registry;
@@ -25,6 +21,7 @@ use x509_parser::x509::X509Name;
 use super::access::Revocations;
 use super::authenticator::{Authenticated, Authenticator, Credentials, Unauthorized};
 use crate::api::user_info::UserInfo;
+use crate::server::x509::{self, Certificate, Refused, Validity};
 
 /// Where a user's uid stands in the subject, by Kubernetes' own object identifier.
 const UID: &[u64] = &[1, 3, 6, 1, 4, 1, 57683, 2];
@@ -55,23 +52,31 @@ impl PeerCertificates {
 struct Identified {
     /// The authorities that were asked.
     generation: u64,
-    user: Result<Option<Arc<KnownCertificate>>, Unauthorized>,
+    /// The user, and when the certificates that speak for it are valid.
+    user: Result<(Validity, Option<Arc<KnownCertificate>>), Unauthorized>,
+}
+
+impl Identified {
+    /// Whether nothing has changed since.
+    fn holds(&self, generation: u64, now: i64) -> bool {
+        let is_valid = |valid: &Validity| (valid.0..=valid.1).contains(&now);
+        let user = self.user.as_ref();
+        self.generation == generation && user.map_or(true, |(valid, _)| is_valid(valid))
+    }
 }
 
 /// A certificate that was verified. All connections that show it share it.
 #[derive(Debug)]
 struct KnownCertificate {
     chain: Vec<CertificateDer<'static>>,
-    /// Seconds since 1970 between which every certificate of the chain is valid.
-    valid: (i64, i64),
     authenticated: Authenticated,
 }
 
 /// The authorities whose certificates are believed.
 struct Authorities {
     generation: u64,
-    /// `None` if there are none.
-    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    certificates: Vec<Certificate>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 /// Knows the users of client certificates.
@@ -79,42 +84,32 @@ pub struct ClientCertificates {
     authorities: ArcSwap<Authorities>,
     known: Mutex<Known>,
     revocations: Revocations,
-    provider: Arc<CryptoProvider>,
 }
 
 impl ClientCertificates {
     /// Believes nobody yet.
     pub fn new(revocations: Revocations) -> ClientCertificates {
         ClientCertificates {
-            authorities: ArcSwap::from_pointee(Authorities {
-                generation: 0,
-                verifier: None,
-            }),
+            authorities: ArcSwap::from_pointee(Authorities::new(0, &[])),
             known: Mutex::default(),
             revocations,
-            provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
         }
     }
 
     /// Believes these authorities from now on. Returns how many watches end, because they were
     /// opened with a certificate that none of these has signed.
-    pub fn believe(&self, roots: Arc<RootCertStore>) -> usize {
-        let builder =
-            WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&self.provider));
+    pub fn believe(&self, authorities: &[CertificateDer<'_>]) -> usize {
         // Held, so that nobody becomes known by what is no longer believed.
         let mut known = self.known.lock();
-        let authorities = Arc::new(Authorities {
-            generation: self.authorities.load().generation + 1,
-            // It fails only if there is no authority.
-            verifier: builder.build().ok(),
-        });
+        let generation = self.authorities.load().generation + 1;
+        let authorities = Arc::new(Authorities::new(generation, authorities));
         self.authorities.store(Arc::clone(&authorities));
         let mut watches = 0;
         known.retain(|_, known| {
             let Some(known) = known.upgrade() else {
                 return false;
             };
-            let is_good = authorities.verify(&known.chain).is_ok();
+            let is_good = authorities.verify(&known.chain, now()).is_ok();
             if !is_good {
                 watches += self.revocations.revoke(&known.authenticated.access);
             }
@@ -124,9 +119,10 @@ impl ClientCertificates {
     }
 
     fn identify(&self, peer: &PeerCertificates) -> Identified {
+        let now = now();
         let mut identified = peer.identified.lock();
         if let Some(known) = &*identified
-            && known.generation == self.authorities.load().generation
+            && known.holds(self.authorities.load().generation, now)
         {
             return known.clone();
         }
@@ -134,7 +130,7 @@ impl ClientCertificates {
         let authorities = self.authorities.load_full();
         let found = Identified {
             generation: authorities.generation,
-            user: verified(&authorities, &mut known, &peer.chain),
+            user: verified(&authorities, &mut known, &peer.chain, now),
         };
         identified.insert(found).clone()
     }
@@ -147,20 +143,18 @@ fn verified(
     authorities: &Authorities,
     known: &mut Known,
     chain: &[CertificateDer<'static>],
-) -> Result<Option<Arc<KnownCertificate>>, Unauthorized> {
-    authorities.verify(chain)?;
-    let Some(own) = chain.first() else {
-        return Ok(None);
-    };
+    now: i64,
+) -> Result<(Validity, Option<Arc<KnownCertificate>>), Unauthorized> {
+    let valid = authorities.verify(chain, now)?;
+    let own = chain.first().ok_or(Refused::Unreadable)?;
     let digest = <[u8; 32]>::from(Sha256::digest(own));
     if let Some(known) = known.get(&digest).and_then(Weak::upgrade) {
-        return Ok(Some(known));
+        return Ok((valid, Some(known)));
     }
     let Some(user) = user(own, &digest)? else {
-        return Ok(None);
+        return Ok((valid, None));
     };
     let certificate = Arc::new(KnownCertificate {
-        valid: validity(chain)?,
         chain: chain.to_vec(),
         authenticated: Authenticated {
             user: Arc::new(user),
@@ -172,27 +166,26 @@ fn verified(
         known.retain(|_, one| one.strong_count() > 0);
     }
     known.insert(digest, Arc::downgrade(&certificate));
-    Ok(Some(certificate))
+    Ok((valid, Some(certificate)))
 }
 
 impl Authorities {
-    fn verify(&self, chain: &[CertificateDer<'static>]) -> Result<(), Unauthorized> {
-        let (Some(verifier), Some((own, between))) = (&self.verifier, chain.split_first()) else {
-            return Err(Unauthorized::UnknownAuthority);
-        };
-        let verified = verifier.verify_client_cert(own, between, UnixTime::now());
-        verified.map(|_| ()).map_err(|error| match error {
-            rustls::Error::InvalidCertificate(
-                CertificateError::Expired
-                | CertificateError::ExpiredContext { .. }
-                | CertificateError::NotValidYet
-                | CertificateError::NotValidYetContext { .. },
-            ) => Unauthorized::CertificateNotValidNow,
-            rustls::Error::InvalidCertificate(
-                CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. },
-            ) => Unauthorized::CertificateNotOfClient,
-            _ => Unauthorized::UnknownAuthority,
-        })
+    /// Those that can't be read sign nothing. The file of an operator was refused before.
+    fn new(generation: u64, certificates: &[CertificateDer<'_>]) -> Authorities {
+        let read = certificates.iter().map(|one| Certificate::read(one));
+        Authorities {
+            generation,
+            certificates: read.filter_map(Result::ok).collect(),
+            algorithms: aws_lc_rs::default_provider().signature_verification_algorithms,
+        }
+    }
+
+    fn verify(&self, chain: &[CertificateDer<'static>], now: i64) -> Result<Validity, Refused> {
+        let (own, between) = chain.split_first().ok_or(Refused::Unreadable)?;
+        let own = Certificate::read(own)?;
+        let between = between.iter().map(|one| Certificate::read(one));
+        let between = between.collect::<Result<Vec<_>, _>>()?;
+        x509::verify(&own, &between, &self.certificates, self.algorithms.all, now)
     }
 }
 
@@ -204,45 +197,20 @@ impl Authenticator for ClientCertificates {
         let Some(peer) = credentials.certificates else {
             return Ok(None);
         };
-        let Some(known) = self.identify(peer).user? else {
-            return Ok(None);
-        };
-        let now = UnixTime::since_unix_epoch(since_1970()).as_secs();
-        let (from, until) = known.valid;
-        let now = i64::try_from(now).unwrap_or(i64::MAX);
-        match (from..=until).contains(&now) {
-            true => Ok(Some(known.authenticated.clone())),
-            false => Err(Unauthorized::CertificateNotValidNow),
-        }
+        let (_, known) = self.identify(peer).user?;
+        Ok(known.map(|known| known.authenticated.clone()))
     }
 }
 
-fn since_1970() -> Duration {
-    let seconds = crate::clock::now().as_second();
-    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
-}
-
-fn parsed<'d>(der: &'d CertificateDer<'_>) -> Result<X509Certificate<'d>, Unauthorized> {
-    let parsed = X509Certificate::from_der(der);
-    let (_, certificate) = parsed.map_err(|_| Unauthorized::UnknownAuthority)?;
-    Ok(certificate)
-}
-
-/// The time in which all certificates of the chain are valid, in seconds since 1970.
-fn validity(chain: &[CertificateDer<'static>]) -> Result<(i64, i64), Unauthorized> {
-    let mut valid = (i64::MIN, i64::MAX);
-    for one in chain {
-        let one = parsed(one)?;
-        let validity = one.validity();
-        valid.0 = valid.0.max(validity.not_before.timestamp());
-        valid.1 = valid.1.min(validity.not_after.timestamp());
-    }
-    Ok(valid)
+/// Seconds since 1970.
+fn now() -> i64 {
+    crate::clock::now().as_second()
 }
 
 /// The user in the subject of a certificate. `None` without a common name.
 fn user(own: &CertificateDer<'_>, digest: &[u8; 32]) -> Result<Option<UserInfo>, Unauthorized> {
-    let certificate = parsed(own)?;
+    let parsed = X509Certificate::from_der(own);
+    let (_, certificate) = parsed.map_err(|_| Refused::Unreadable)?;
     let subject = certificate.subject();
     let name = texts(subject, &oid_registry::OID_X509_COMMON_NAME).pop();
     let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -310,12 +278,8 @@ mod tests {
         PeerCertificates::new(&[signed.der().clone()]).unwrap()
     }
 
-    fn roots(authorities: &[&Authority]) -> Arc<RootCertStore> {
-        let mut roots = RootCertStore::empty();
-        for authority in authorities {
-            roots.add(authority.der.clone()).unwrap();
-        }
-        Arc::new(roots)
+    fn roots(authorities: &[&Authority]) -> Vec<CertificateDer<'static>> {
+        authorities.iter().map(|one| one.der.clone()).collect()
     }
 
     fn asked(
@@ -334,7 +298,7 @@ mod tests {
     fn the_common_name_is_the_user_and_the_organizations_are_the_groups_api_277() {
         let authority = authority();
         let certificates = ClientCertificates::new(Revocations::default());
-        certificates.believe(roots(&[&authority]));
+        certificates.believe(&roots(&[&authority]));
         let ada = asked(&certificates, &leaf(&authority, |_| ()))
             .unwrap()
             .unwrap();
@@ -361,40 +325,37 @@ mod tests {
         let good = leaf(&authority, |_| ());
         assert_eq!(
             asked(&certificates, &good).err(),
-            Some(Unauthorized::UnknownAuthority)
+            Some(Refused::UnknownAuthority.into())
         );
-        certificates.believe(roots(&[&authority]));
+        certificates.believe(&roots(&[&authority]));
         assert!(asked(&certificates, &good).is_ok());
         let refused = |peer: &PeerCertificates| asked(&certificates, peer).err();
         let foreign = leaf(&other, |_| ());
-        assert_eq!(refused(&foreign), Some(Unauthorized::UnknownAuthority));
+        assert_eq!(refused(&foreign), Some(Refused::UnknownAuthority.into()));
         let of_server = leaf(&authority, |parameters| {
             parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         });
-        assert_eq!(
-            refused(&of_server),
-            Some(Unauthorized::CertificateNotOfClient)
-        );
+        assert_eq!(refused(&of_server), Some(Refused::NotOfClient.into()));
         let past = leaf(&authority, |parameters| {
             parameters.not_after = rcgen::date_time_ymd(2020, 1, 1);
         });
-        assert_eq!(refused(&past), Some(Unauthorized::CertificateNotValidNow));
+        assert_eq!(refused(&past), Some(Refused::NotValidNow.into()));
     }
 
     #[test]
     fn who_was_signed_by_an_authority_that_is_gone_loses_watches_and_requests() {
         let (first, second) = (authority(), authority());
         let certificates = ClientCertificates::new(Revocations::default());
-        certificates.believe(roots(&[&first, &second]));
+        certificates.believe(&roots(&[&first, &second]));
         let (ada, eve) = (leaf(&first, |_| ()), leaf(&second, |_| ()));
         let open = |peer| WatchAccess::new(asked(&certificates, peer).unwrap().unwrap().access);
         let (ada_s, eve_s) = (open(&ada), open(&eve));
-        assert_eq!(certificates.believe(roots(&[&second])), 1);
+        assert_eq!(certificates.believe(&roots(&[&second])), 1);
         assert!(ada_s.access().is_revoked() && !eve_s.access().is_revoked());
         assert!(asked(&certificates, &ada).is_err());
         assert!(asked(&certificates, &eve).is_ok());
         // It comes back with an access of its own.
-        certificates.believe(roots(&[&first]));
+        certificates.believe(&roots(&[&first]));
         assert!(
             !asked(&certificates, &ada)
                 .unwrap()
@@ -409,7 +370,7 @@ mod tests {
     fn connections_with_one_certificate_share_their_access_while_one_is_open() {
         let authority = authority();
         let certificates = ClientCertificates::new(Revocations::default());
-        certificates.believe(roots(&[&authority]));
+        certificates.believe(&roots(&[&authority]));
         let one = leaf(&authority, |_| ());
         let other = PeerCertificates::new(&one.chain).unwrap();
         let access = |peer: &PeerCertificates| asked(&certificates, peer).unwrap().unwrap().access;

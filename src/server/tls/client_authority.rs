@@ -1,12 +1,12 @@
 //! The authorities of `--client-ca-file`.
 
-use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::{CLIENT_AUTHORITY, TlsError, faults};
 use crate::config::Config;
 use crate::files::given;
+use crate::server::x509::Certificate;
 
 /// The certificates of the file; none without the setting.
 ///
@@ -30,11 +30,10 @@ pub(super) fn read(config: &Config) -> Result<Vec<CertificateDer<'static>>, TlsE
         if certificates.is_empty() {
             return Err(refuse(&"it holds no certificate (PEM)"));
         }
-        let mut roots = RootCertStore::empty();
         for (number, certificate) in certificates.iter().enumerate() {
-            roots.add(certificate.clone()).map_err(|_| {
+            Certificate::read(certificate).map_err(|_| {
                 refuse(&format!(
-                    "its certificate {} can't be used: it is damaged, or not X.509 version 3",
+                    "its certificate {} can't be used: it is damaged",
                     number + 1
                 ))
             })?;

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use rustls::ServerConfig;
 use rustls::pki_types::CertificateDer;
-use rustls::{RootCertStore, ServerConfig};
 
 use crate::clock;
 use crate::config::Config;
@@ -182,11 +182,8 @@ impl Tls {
     }
 
     /// Whose client certificates are believed.
-    pub fn client_authorities(&self) -> Arc<RootCertStore> {
-        let mut roots = RootCertStore::empty();
-        // Each was read as an authority before.
-        roots.add_parsable_certificates(self.loaded.lock().client_authorities.iter().cloned());
-        Arc::new(roots)
+    pub fn client_authorities(&self) -> Vec<CertificateDer<'static>> {
+        self.loaded.lock().client_authorities.clone()
     }
 
     /// The same in PEM.

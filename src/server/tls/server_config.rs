@@ -15,6 +15,7 @@ use rustls::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{Loaded, Presented, TlsError, faults};
+use crate::server::x509;
 
 /// HTTP/2 as ALPN names it.
 pub(in crate::server) const ALPN_HTTP2: &[u8] = b"h2";
@@ -63,7 +64,7 @@ pub(super) fn build(loaded: &Loaded) -> Result<Arc<ServerConfig>, TlsError> {
 
 /// Lets everybody connect who has the key of the certificate that is shown, or shows none. Whether
 /// the certificate is good is for the authenticator to say: it answers 401, and knows when the
-/// authorities change.
+/// authorities change. A certificate needs to hold a key here, and nothing else.
 #[derive(Debug)]
 struct AnyClient {
     /// The names of the authorities, by which clients choose a certificate.
@@ -114,8 +115,7 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+        x509::verify_tls12(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -124,8 +124,7 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+        x509::verify_tls13(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -12,6 +12,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use serde_json::Value;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Mutex;
@@ -43,6 +44,7 @@ pub struct Target {
     certificate: Option<Arc<(String, String)>>,
     /// The address of this machine that the client uses.
     from: Option<IpAddr>,
+    is_tls12: bool,
 }
 
 /// A request to be sent.
@@ -100,6 +102,15 @@ impl Target {
             window: None,
             certificate: None,
             from: None,
+            is_tls12: false,
+        }
+    }
+
+    /// The same server, over TLS 1.2.
+    pub fn over_tls12(&self) -> Target {
+        Target {
+            is_tls12: true,
+            ..self.clone()
         }
     }
 
@@ -161,20 +172,27 @@ impl Target {
     /// A bare TLS connection.
     pub async fn tls(&self, alpn: &[&[u8]]) -> Result<TlsStream<TcpStream>, Broken> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let versions = match self.is_tls12 {
+            true => &[&rustls::version::TLS12][..],
+            false => rustls::DEFAULT_VERSIONS,
+        };
         let builder = rustls::ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()?;
+            .with_protocol_versions(versions)?;
         let builder = match &self.roots {
             Some(roots) => builder.with_root_certificates(roots.clone()),
             None => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider.clone()))),
         };
         let mut config = match self.certificate.as_deref() {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {
                 let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
-                builder.with_client_auth_cert(chain.map(Result::unwrap).collect(), key)?
+                let key = provider.key_provider.load_private_key(key)?;
+                // Whatever the certificate is, and whether the key fits it.
+                let shown = CertifiedKey::new(chain.map(Result::unwrap).collect(), key);
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(shown)))
             }
         };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
