@@ -16,6 +16,7 @@ use crate::server::auth::{
 use crate::server::service::RotateToken;
 use crate::server::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
 use crate::server::tls::Tls;
+use crate::storage::etcd::ClientTls;
 
 /// The certificate that is presented; the admin, with the token in the data directory; the users of
 /// a file, and those of client certificates.
@@ -25,6 +26,7 @@ pub(super) struct Credentials {
     certificates: Arc<ClientCertificates>,
     service_accounts: Arc<ServiceAccountTokens>,
     authenticator: Arc<Authenticators>,
+    etcd: Option<Arc<ClientTls>>,
     kubeconfig: PathBuf,
     data_dir: PathBuf,
     token_file: Option<PathBuf>,
@@ -33,8 +35,12 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Reads or creates certificates, credentials and the admin's kubeconfig for a server at this
-    /// address.
-    pub(super) fn load(config: &Config, address: SocketAddr) -> Result<Credentials, StartError> {
+    /// address. The TLS towards etcd is read again with them.
+    pub(super) fn load(
+        config: &Config,
+        address: SocketAddr,
+        etcd: Option<Arc<ClientTls>>,
+    ) -> Result<Credentials, StartError> {
         let tls = Tls::load_or_create(config)?;
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
@@ -65,6 +71,7 @@ impl Credentials {
             tokens,
             certificates,
             service_accounts,
+            etcd,
             authenticator: Arc::new(authenticator),
             data_dir: data_dir.to_owned(),
             token_file,
@@ -118,6 +125,7 @@ impl Credentials {
         files.extend(self.token_file.clone());
         files.push(self.data_dir.join("admin.token"));
         files.extend(self.service_accounts.files());
+        files.extend(self.etcd.iter().flat_map(|tls| tls.files().paths()));
         files
     }
 
@@ -127,6 +135,22 @@ impl Credentials {
         self.reload_certificates(because);
         self.reload_tokens(because);
         self.reload_keys(because);
+        self.reload_etcd(because);
+    }
+
+    fn reload_etcd(&self, because: &'static str) {
+        let Some(tls) = &self.etcd else {
+            return;
+        };
+        match tls.reload() {
+            Err(error) => {
+                tracing::error!(%error, because, "keeping the previous certificates towards etcd");
+            }
+            Ok(true) => {
+                tracing::info!(because, "new connections to etcd use other certificates");
+            }
+            Ok(false) => {}
+        }
     }
 
     /// Also renews the daemon's own certificate when that is due.

@@ -114,7 +114,7 @@ impl Daemon {
         let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
         let stores = OpenEngines::open(&config, &factory.back_ends(), &watchdog)?;
         let (engines, address) = (stores.engines.clone(), server.local_address());
-        let credentials = Arc::new(Credentials::load(&config, address)?);
+        let credentials = Arc::new(Credentials::load(&config, address, stores.tls.clone())?);
         let audit = Audit::open(&config)?;
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actor_system = ActorSystem::start(

@@ -20,7 +20,9 @@ use crate::storage::Root;
 use crate::storage::backup::BackupSource;
 use crate::storage::embedded::disk::{DataFile, Directory};
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
-use crate::storage::etcd::{ConnectError, EtcdEngine, EtcdOptions, Probe, ServerProbe, TlsFiles};
+use crate::storage::etcd::{
+    ClientTls, ConnectError, EtcdEngine, EtcdOptions, Probe, ServerProbe, TlsFiles,
+};
 use crate::storage::factory::{BASE, BackEnd, Engines};
 use crate::storage::past::Past;
 
@@ -34,6 +36,8 @@ pub(super) struct OpenEngines {
     pub(super) measured: Measured,
     local: Option<LocalStore>,
     probes: Vec<Probes>,
+    /// The TLS towards etcd, if a server wants it.
+    pub(super) tls: Option<Arc<ClientTls>>,
 }
 
 /// The store of the daemon itself.
@@ -67,6 +71,7 @@ impl OpenEngines {
             measured: Vec::new(),
             local: None,
             probes: Vec::new(),
+            tls: client_tls(config, back_ends.iter().flat_map(|one| &one.servers))?,
         };
         for back_end in back_ends {
             let engine = match back_end.servers.as_slice() {
@@ -74,6 +79,7 @@ impl OpenEngines {
                 servers => {
                     let options = EtcdOptions {
                         watchdog: watchdog.clone(),
+                        tls: stores.tls.clone(),
                         ..etcd_options(config, servers)
                     };
                     stores.open_etcd(&back_end.name, options)?
@@ -224,10 +230,10 @@ pub fn open_etcd(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     if let Some(unreadable) = unreadable_files(config).pop() {
         return Err(unreadable.into());
     }
-    Ok(EtcdEngine::open(etcd_options(
-        config,
-        &config.etcd_servers.0,
-    ))?)
+    Ok(EtcdEngine::open(EtcdOptions {
+        tls: client_tls(config, &config.etcd_servers.0)?,
+        ..etcd_options(config, &config.etcd_servers.0)
+    })?)
 }
 
 /// The store of the base back end, for backups and questions about its past.
@@ -311,6 +317,17 @@ pub(super) fn unreadable_files(config: &Config) -> Vec<ConnectError> {
     }
 }
 
+/// The TLS towards these servers, if any of them wants it.
+fn client_tls<'s>(
+    config: &Config,
+    servers: impl IntoIterator<Item = &'s String>,
+) -> Result<Option<Arc<ClientTls>>, ConnectError> {
+    let mut servers = servers.into_iter();
+    let first = servers.find(|url| url.starts_with("https:"));
+    let tls = first.map(|url| ClientTls::read(&tls_files(config), url));
+    tls.transpose()
+}
+
 fn tls_files(config: &Config) -> TlsFiles {
     let file = |file: &Path| Some(file.to_owned()).filter(|file| !file.as_os_str().is_empty());
     let certificate = file(config.etcd_certfile.as_path());
@@ -322,7 +339,6 @@ fn tls_files(config: &Config) -> TlsFiles {
 
 fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
     EtcdOptions {
-        tls: tls_files(config),
         root: Root::from(config.etcd_prefix.as_str()).to_string(),
         compaction_interval: config.etcd_compaction_interval.0,
         size_every: config.etcd_db_metric_poll_interval.0,

@@ -1,8 +1,10 @@
 //! An etcd with TLS that demands client certificates (SF-4, OP-24).
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::harness::{Call, Daemon, Options};
@@ -102,4 +104,72 @@ async fn etcd_is_spoken_to_over_tls_by_who_has_a_certificate_sf_4() {
         answer.refusal(500, "ServerTimeout");
         assert_eq!(daemon.client().call(Call::get("/readyz")).await.status, 500);
     }
+}
+
+/// Longer than any reload on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_towards_etcd_are_read_again_and_no_request_is_lost_sf_4() {
+    let _turn = turn().await;
+    let signed = Signed::new();
+    let (server, client) = (signed.sign("server"), signed.sign("client"));
+    // Of clients etcd believes what this file says when it starts.
+    let believed = Tls {
+        authority: signed.path("clients.crt"),
+        ..server.clone()
+    };
+    std::fs::copy(&server.authority, &believed.authority).unwrap();
+    let files = believed.clone();
+    let started = tokio::task::spawn_blocking(move || Cluster::with_tls("3.5", &files));
+    let mut cluster = started.await.unwrap();
+    let daemon = launch(&arguments(&cluster, &server.authority, Some(&client))).await;
+    daemon.ready().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let object = json!({ "metadata": { "generateName": "a-" } });
+    let http = daemon.client();
+    let create = async || http.call(Call::post(path, &object)).await;
+    create().await.expect(201);
+
+    // Renewed by the same authority: one file after the other, by which they don't fit meanwhile.
+    let renewed = signed.sign("renewed");
+    std::fs::copy(&renewed.certificate, &client.certificate).unwrap();
+    daemon.signal(Signal::HUP);
+    let told = "keeping the previous certificates towards etcd";
+    let until = Instant::now() + SOON;
+    while !daemon.stderr().contains(told) {
+        create().await.expect(201);
+        assert!(Instant::now() < until, "{}", daemon.stderr());
+    }
+    std::fs::copy(&renewed.key, &client.key).unwrap();
+    daemon.signal(Signal::HUP);
+    while !daemon
+        .stderr()
+        .contains("new connections to etcd use other")
+    {
+        create().await.expect(201);
+        assert!(Instant::now() < until, "{}", daemon.stderr());
+    }
+    create().await.expect(201);
+
+    // etcd believes another authority from now on. Nobody can have taken a write.
+    let other = Signed::new();
+    std::fs::copy(other.path("ca.crt"), &believed.authority).unwrap();
+    cluster.members[0].kill();
+    cluster.members[0].restart();
+    for _ in 0..3 {
+        create().await.refusal(500, "ServerTimeout");
+    }
+    assert!(daemon.stderr().contains("etcd"), "{}", daemon.stderr());
+
+    // The files are followed without a signal, too.
+    let good = other.sign("client");
+    std::fs::copy(&good.certificate, &client.certificate).unwrap();
+    std::fs::copy(&good.key, &client.key).unwrap();
+    let until = Instant::now() + SOON;
+    while create().await.status != 201 {
+        assert!(Instant::now() < until, "{}", daemon.stderr());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    create().await.expect(201);
 }

@@ -44,6 +44,7 @@ mod progress_requests;
 mod reads;
 mod servers;
 mod task;
+mod tls;
 mod version;
 
 use std::sync::Arc;
@@ -67,6 +68,7 @@ pub use options::{ConnectError, EtcdOptions, TlsFiles};
 pub use probe::{Probe, ServerProbe};
 use servers::Servers;
 use task::Task;
+pub use tls::ClientTls;
 
 use super::RunToCompletion;
 
@@ -312,12 +314,16 @@ mod tests {
 
     use super::*;
 
-    fn refused(url: &str, tls: TlsFiles) -> String {
-        let options = EtcdOptions {
-            tls,
-            ..EtcdOptions::new(vec![url.to_owned()])
+    fn refused(url: &str, tls: Option<TlsFiles>) -> String {
+        let opened = || {
+            let servers = vec![url.to_owned()];
+            let tls = tls.map(|files| ClientTls::read(&files, url));
+            EtcdEngine::open(EtcdOptions {
+                tls: tls.transpose()?,
+                ..EtcdOptions::new(servers)
+            })
         };
-        match EtcdEngine::open(options) {
+        match opened() {
             Ok(_) => panic!("{url} is taken"),
             Err(error) => error.to_string(),
         }
@@ -331,14 +337,14 @@ mod tests {
             ("https://127.0.0.1:2379", "needs --etcd-cafile"),
             ("not a url", "is not a URL"),
         ] {
-            let line = refused(url, TlsFiles::default());
+            let line = refused(url, None);
             assert!(line.contains(said) && line.lines().count() == 1, "{line}");
         }
         let absent = TlsFiles {
             authority: Some("/does/not/exist".into()),
             identity: None,
         };
-        let line = refused("https://127.0.0.1:2379", absent);
+        let line = refused("https://127.0.0.1:2379", Some(absent));
         assert!(
             line.starts_with("--etcd-cafile=/does/not/exist: "),
             "{line}"

@@ -1,11 +1,12 @@
 //! The options of an etcd engine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::watchdog::Watchdog;
-use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
+use super::tls::ClientTls;
 use crate::files::given;
 
 /// Files of the connections' TLS (SF-4).
@@ -18,12 +19,12 @@ pub struct TlsFiles {
 }
 
 /// How to reach an etcd cluster, and what this daemon does for it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct EtcdOptions {
     /// URLs of the members: `http://host:port` or `https://host:port`.
     pub servers: Vec<String>,
     /// TLS of the `https` ones.
-    pub tls: TlsFiles,
+    pub tls: Option<Arc<ClientTls>>,
     /// The prefix of this daemon's keys: `/registry/`. Probes read below it, so an etcd user who
     /// may read nothing else is enough.
     pub root: String,
@@ -44,7 +45,7 @@ impl EtcdOptions {
     pub fn new(servers: Vec<String>) -> EtcdOptions {
         EtcdOptions {
             servers,
-            tls: TlsFiles::default(),
+            tls: None,
             root: "/registry/".to_owned(),
             compaction_interval: Duration::from_secs(300),
             size_every: Duration::from_secs(30),
@@ -102,19 +103,58 @@ impl TlsFiles {
             .collect()
     }
 
-    /// The TLS of connections to a server.
-    pub(super) fn read(&self, url: &str) -> Result<ClientTlsConfig, ConnectError> {
+    /// What is in them.
+    pub(super) fn read(&self, url: &str) -> Result<Pem, ConnectError> {
         let Some(authority) = &self.authority else {
             return Err(ConnectError::NoAuthority(url.to_owned()));
         };
-        let authority = Certificate::from_pem(read("cafile", authority)?);
-        let tls = ClientTlsConfig::new().ca_certificate(authority);
-        let Some((certificate, key)) = &self.identity else {
-            return Ok(tls);
-        };
-        let identity = Identity::from_pem(read("certfile", certificate)?, read("keyfile", key)?);
-        Ok(tls.identity(identity))
+        let identity = self.identity.as_ref();
+        let identity = identity.map(|(certificate, key)| {
+            Ok::<_, ConnectError>((read("certfile", certificate)?, read("keyfile", key)?))
+        });
+        Ok(Pem {
+            authority: read("cafile", authority)?,
+            identity: identity.transpose()?,
+        })
     }
+
+    /// All of them.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let identity = self.identity.iter();
+        let identity = identity.flat_map(|(certificate, key)| [certificate, key]);
+        self.authority.iter().chain(identity).cloned().collect()
+    }
+
+    /// The file of this flag can be read and not be used.
+    pub(super) fn useless(&self, flag: &'static str) -> ConnectError {
+        let identity = self.identity.as_ref();
+        let (path, reason) = match flag {
+            "cafile" => (
+                self.authority.as_ref(),
+                "it holds no certificate of an authority (PEM)",
+            ),
+            "keyfile" => (
+                identity.map(|both| &both.1),
+                "it holds no private key (PEM)",
+            ),
+            _ => (
+                identity.map(|both| &both.0),
+                "it holds no certificate (PEM), or the key of --etcd-keyfile does not fit it",
+            ),
+        };
+        ConnectError::File {
+            flag,
+            path: path.cloned().unwrap_or_default(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// What the files hold, in PEM.
+#[derive(PartialEq, Eq)]
+pub(super) struct Pem {
+    pub(super) authority: Vec<u8>,
+    pub(super) identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, ConnectError> {

@@ -6,6 +6,7 @@
 //! until it fails, then to the next one. A write is repeated only if it certainly had no effect.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -17,6 +18,8 @@ use futures_util::FutureExt;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 use tonic::transport::Endpoint;
@@ -25,6 +28,7 @@ use tower::ServiceExt;
 use super::call_error::{self, CallError};
 use super::connection::Connection;
 use super::options::{ConnectError, EtcdOptions};
+use super::tls::ClientTls;
 
 /// The largest message: a page of a list, a batch of events. etcd accepts values of 1.5 MiB by
 /// default.
@@ -96,7 +100,7 @@ const KV_CONNECTIONS_MAX: usize = 256;
 
 /// A member's connections for keys, each driven by the runtime that uses it.
 struct KvConnections {
-    endpoint: Endpoint,
+    door: Door,
     /// The connection of the engine's runtime.
     own: KvClient,
     by_runtime: Mutex<HashMap<runtime::Id, KvClient>>,
@@ -104,11 +108,11 @@ struct KvConnections {
 
 impl KvConnections {
     /// Must be called on the engine's own runtime.
-    fn new(endpoint: Endpoint) -> Option<KvConnections> {
-        let own = kv_client(&endpoint)?;
+    fn new(door: Door) -> Option<KvConnections> {
+        let own = kv_client(&door)?;
         let here = Handle::try_current().map(|here| (here.id(), own.clone()));
         Some(KvConnections {
-            endpoint,
+            door,
             own,
             by_runtime: Mutex::new(here.into_iter().collect()),
         })
@@ -133,7 +137,7 @@ impl KvConnections {
         if by_runtime.len() >= KV_CONNECTIONS_MAX {
             return self.own.clone();
         }
-        let client = kv_client(&self.endpoint).unwrap_or_else(|| self.own.clone());
+        let client = kv_client(&self.door).unwrap_or_else(|| self.own.clone());
         by_runtime.insert(here.id(), client.clone());
         client
     }
@@ -279,11 +283,12 @@ impl Servers {
 }
 
 fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
-    let plain = connection(url, options)?;
-    let watches = plain
-        .clone()
-        .initial_stream_window_size(WATCH_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW);
+    let plain = Door::of(url, options)?;
+    let watches = plain.clone().with(|endpoint| {
+        endpoint
+            .initial_stream_window_size(WATCH_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+    });
     let no_client = || bad_url(url, &"no client can be made of it");
     let rest = client(&plain, ConnectOptions::new()).ok_or_else(no_client)?;
     // Without a leader a watch would stay silent for ever (WC-45).
@@ -302,15 +307,15 @@ fn member(url: &str, options: &EtcdOptions) -> Result<Member, ConnectError> {
 }
 
 /// A client that connects on its first call. This runtime drives it.
-fn client(endpoint: &Endpoint, options: ConnectOptions) -> Option<Client> {
+fn client(door: &Door, options: ConnectOptions) -> Option<Client> {
     // Without a user to log in this does not wait.
-    let client = Client::from_channel(channel(endpoint), Some(options)).now_or_never();
+    let client = Client::from_channel(channel(door), Some(options)).now_or_never();
     client.and_then(Result::ok)
 }
 
 /// A connection that is opened on demand, again and again. The connector itself reports a timeout,
 /// not the endpoint around it. Then it is certain that nothing was sent.
-fn channel(endpoint: &Endpoint) -> Channel {
+fn channel(door: &Door) -> Channel {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -318,15 +323,26 @@ fn channel(endpoint: &Endpoint) -> Channel {
     tcp.set_keepalive(Some(PING_INTERVAL));
     tcp.set_keepalive_interval(Some(PING_TIMEOUT));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
-    let connector = tcp.map_response(|stream| {
-        let (reader, writer) = stream.into_inner().into_split();
-        TokioIo::new(Connection::new(reader, writer))
-    });
-    Channel::Tonic(endpoint.connect_with_connector_lazy(connector))
+    let (tls, host) = (door.tls.clone(), door.host.clone());
+    let connector = tcp
+        .map_err(io::Error::other)
+        .and_then(move |stream: TokioIo<TcpStream>| {
+            let (tls, host) = (tls.clone(), host.clone());
+            async move {
+                let (reader, writer) = stream.into_inner().into_split();
+                let connection = Connection::new(reader, writer);
+                let stream: Box<dyn Stream> = match tls {
+                    None => Box::new(connection),
+                    Some(tls) => Box::new(tls.connect(&host, connection).await?),
+                };
+                Ok::<_, io::Error>(TokioIo::new(stream))
+            }
+        });
+    Channel::Tonic(door.endpoint.connect_with_connector_lazy(connector))
 }
 
-fn kv_client(endpoint: &Endpoint) -> Option<KvClient> {
-    let client = client(endpoint, ConnectOptions::new())?.kv_client();
+fn kv_client(door: &Door) -> Option<KvClient> {
+    let client = client(door, ConnectOptions::new())?.kv_client();
     Some(
         client
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -334,30 +350,62 @@ fn kv_client(endpoint: &Endpoint) -> Option<KvClient> {
     )
 }
 
-fn connection(url: &str, options: &EtcdOptions) -> Result<Endpoint, ConnectError> {
-    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| bad_url(url, &error))?;
-    let uri = endpoint.uri();
-    if url.starts_with("unix:") {
-        // tonic would take this for a socket of this machine.
-        return Err(bad_url(url, &"it begins with neither http:// nor https://"));
-    }
-    if uri.host().is_none_or(str::is_empty) {
-        return Err(bad_url(url, &"it names no host"));
-    }
-    let endpoint = match uri.scheme_str() {
-        Some("http") => endpoint,
-        Some("https") => {
-            let tls = options.tls.read(url)?;
-            endpoint
-                .tls_config(tls)
-                .map_err(|error| bad_url(url, &error))?
+/// What connections to a member are made of.
+#[derive(Clone)]
+struct Door {
+    endpoint: Endpoint,
+    host: String,
+    tls: Option<Arc<ClientTls>>,
+}
+
+/// A connection, with TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Door {
+    fn of(url: &str, options: &EtcdOptions) -> Result<Door, ConnectError> {
+        let endpoint =
+            Endpoint::from_shared(url.to_owned()).map_err(|error| bad_url(url, &error))?;
+        let uri = endpoint.uri().clone();
+        if url.starts_with("unix:") {
+            // tonic would take this for a socket of this machine.
+            return Err(bad_url(url, &"it begins with neither http:// nor https://"));
         }
-        _ => return Err(bad_url(url, &"it begins with neither http:// nor https://")),
-    };
-    Ok(endpoint
-        .http2_keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .keep_alive_while_idle(false))
+        let host = uri.host().unwrap_or_default().to_owned();
+        if host.is_empty() {
+            return Err(bad_url(url, &"it names no host"));
+        }
+        let (endpoint, tls) = match uri.scheme_str() {
+            Some("http") => (endpoint, None),
+            Some("https") => {
+                let no_authority = || ConnectError::NoAuthority(url.to_owned());
+                let tls = options.tls.clone().ok_or_else(no_authority)?;
+                // tonic leaves TLS to the connector only for `http`.
+                let plain = url.replacen("https", "http", 1);
+                let endpoint = Endpoint::from_shared(plain);
+                let endpoint = endpoint.map_err(|error| bad_url(url, &error))?;
+                (endpoint.origin(uri), Some(tls))
+            }
+            _ => return Err(bad_url(url, &"it begins with neither http:// nor https://")),
+        };
+        let endpoint = endpoint
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_while_idle(false);
+        Ok(Door {
+            endpoint,
+            host,
+            tls,
+        })
+    }
+
+    fn with(self, change: impl FnOnce(Endpoint) -> Endpoint) -> Door {
+        Door {
+            endpoint: change(self.endpoint),
+            ..self
+        }
+    }
 }
 
 fn bad_url(url: &str, reason: &dyn std::fmt::Display) -> ConnectError {
