@@ -166,3 +166,25 @@ async fn a_store_opens_on_a_full_disk_at_the_price_of_its_ballast() {
     let done = engine.commit(put(1, Expect::Absent)).await;
     assert!(matches!(done, Ok(Outcome::Committed(_))), "{done:?}");
 }
+
+/// Whoever asks while the store is being opened again is told of the full disk, too (B16).
+#[tokio::test]
+async fn a_full_disk_is_told_to_everybody_until_there_is_room() {
+    let disk = SimulatedDisk::new(6);
+    {
+        let mut world = disk.world();
+        world.faults.capacity = Some(16 * MIB);
+        world.faults.lies_about_room = true;
+    }
+    let engine = EmbeddedEngine::open_on(Arc::new(disk.clone()), options()).unwrap();
+    let revisions = fill(&engine).await;
+    for round in 0..200 {
+        let number = revisions.len() as u64 + round;
+        let refused = engine.commit(put(number, Expect::Absent)).await;
+        let is_told = matches!(
+            refused,
+            Err(EngineError::OutOfSpace(_)) | Ok(Outcome::Committed(_))
+        );
+        assert!(is_told, "{round}: {refused:?}");
+    }
+}

@@ -31,7 +31,8 @@ pub struct EngineState {
     /// The known damage.
     pub damage: Damage,
     store: RwLock<Option<Arc<Store>>>,
-    health: Mutex<Health>,
+    /// Whether the engine serves, and whether it doesn't because the file system is full.
+    health: Mutex<(Health, bool)>,
     totals: Mutex<Totals>,
     compacted: AtomicU64,
     file_bytes: AtomicU64,
@@ -57,7 +58,7 @@ impl EngineState {
             tail,
             damage: Damage::default(),
             store: RwLock::new(Some(store)),
-            health: Mutex::new(Health::Serving),
+            health: Mutex::new((Health::Serving, false)),
             totals: Mutex::new(totals),
             compacted: AtomicU64::new(meta.compacted.0),
             file_bytes: AtomicU64::new(0),
@@ -92,20 +93,34 @@ impl EngineState {
         if self.is_closed() {
             return EngineError::Closed;
         }
-        match self.health() {
-            Health::Down(why) => EngineError::Unavailable(why),
-            Health::Serving | Health::ReadOnly(_) => Failure::Closed.to_engine_error(&self.file()),
+        self.down()
+            .unwrap_or_else(|| Failure::Closed.to_engine_error(&self.file()))
+    }
+
+    /// The error of all requests, if the engine serves none.
+    pub fn down(&self) -> Option<EngineError> {
+        match self.health.lock().clone() {
+            (Health::Down(why), true) => Some(EngineError::OutOfSpace(why)),
+            (Health::Down(why), false) => Some(EngineError::Unavailable(why)),
+            _ => None,
         }
     }
 
     /// Whether the engine serves.
     pub fn health(&self) -> Health {
-        self.health.lock().clone()
+        self.health.lock().0.clone()
     }
 
     /// Sets whether the engine serves.
     pub fn set_health(&self, health: Health) {
-        *self.health.lock() = health;
+        *self.health.lock() = (health, false);
+    }
+
+    /// Sets why the engine serves nothing.
+    pub fn set_down(&self, failure: &Failure) {
+        let is_full = matches!(failure, Failure::NoSpace(_));
+        let why = format!("{}: {failure}; it is being opened again", self.file());
+        *self.health.lock() = (Health::Down(why), is_full);
     }
 
     /// The totals as of the newest published commit.

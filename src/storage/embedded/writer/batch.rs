@@ -61,8 +61,9 @@ impl WriterThread {
                 self.recover(&failure, Some(Unresolved { requests, attempt }));
             }
             Err(failure) => {
+                let failure = self.blamed(&failure);
                 // Before anybody is told.
-                self.set_down(&failure);
+                self.state.set_down(&failure);
                 let file = self.state.file();
                 let error = match &failure {
                     // Another attempt would meet the same damage.

@@ -4,9 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use actors::engine::{
-    Change, EngineError, Health, Mutation, Outcome, PendingOutcome, TicketIssuer,
-};
+use actors::engine::{Change, EngineError, Mutation, Outcome, PendingOutcome, TicketIssuer};
 use crossbeam_channel::{Sender, bounded};
 use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, oneshot};
@@ -91,8 +89,8 @@ impl Writer {
         issuer: Option<TicketIssuer>,
     ) -> Result<Answered, EngineError> {
         self.check_size(&mutation)?;
-        if let Health::Down(why) = self.state.health() {
-            return Err(EngineError::Unavailable(why));
+        if let Some(error) = self.state.down() {
+            return Err(error);
         }
         let weight = u32::try_from(weight(&mutation)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.weight).acquire_many_owned(weight).await;

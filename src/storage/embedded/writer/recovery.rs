@@ -19,10 +19,14 @@ use crate::storage::embedded::write_txn::Overlay;
 /// The first pause between two attempts. Each pause is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// A file system with less than this is full, however small the reserve is.
+const LEAST_BYTES: u64 = 1 << 20;
+
 impl WriterThread {
     /// Reopens the database and refuses requests meanwhile. Then answers a batch whose outcome was
     /// unknown. Returns when the database works or the engine closes.
     pub(super) fn recover(&mut self, failure: &Failure, mut unresolved: Option<Unresolved>) {
+        let failure = &self.blamed(failure);
         tracing::error!(
             file = %self.state.file(),
             %failure,
@@ -48,8 +52,9 @@ impl WriterThread {
                     return;
                 }
                 Err(failure) => {
+                    let failure = self.blamed(&failure);
                     full = matches!(failure, Failure::NoSpace(_));
-                    self.set_down(&failure);
+                    self.state.set_down(&failure);
                 }
             }
             if Instant::now() >= deadline {
@@ -63,7 +68,7 @@ impl WriterThread {
 
     /// Stops all use of the current database and keeps it from its file.
     fn abandon(&mut self, failure: &Failure) {
-        self.set_down(failure);
+        self.state.set_down(failure);
         if let Some(store) = self.store.take() {
             store.fence().retire();
         }
@@ -74,9 +79,17 @@ impl WriterThread {
         self.journal = new_journal(&self.state);
     }
 
-    pub(super) fn set_down(&self, failure: &Failure) {
-        let why = format!("{}: {failure}; it is being opened again", self.state.file());
-        self.state.set_health(Health::Down(why));
+    /// The failure, or the full disk behind it: after an error the database says only that it is
+    /// closed.
+    pub(super) fn blamed(&self, failure: &Failure) -> Failure {
+        let least = self.state.options.reserve_bytes.max(LEAST_BYTES);
+        let free = self.state.disk.free_bytes();
+        match failure {
+            Failure::Closed if free.is_ok_and(|free| free < least) => {
+                Failure::NoSpace("the file system is full".to_owned())
+            }
+            other => other.clone(),
+        }
     }
 
     fn reopen(&mut self) -> Result<Revision, Failure> {
