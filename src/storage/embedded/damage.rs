@@ -26,6 +26,8 @@ struct Known {
     pass: BTreeSet<String>,
     /// The number of complete passes.
     passes: u64,
+    /// Why the log's path can't be looked at now. That is no damage.
+    hidden: Option<String>,
 }
 
 impl Damage {
@@ -55,6 +57,22 @@ impl Damage {
         metrics::damaged(known.all.len());
     }
 
+    /// Whether the log's path could be looked at. One that could not is told until it can.
+    pub fn looked(&self, file: &str, looked: Result<(), String>) {
+        let mut known = self.0.lock();
+        match (&looked, &known.hidden) {
+            (Err(why), None) => tracing::warn!(
+                file,
+                "the path of the store can't be looked at: {why}; is the data directory the daemon's?"
+            ),
+            (Ok(()), Some(_)) => {
+                tracing::info!(file, "the path of the store can be looked at again")
+            }
+            _ => {}
+        }
+        known.hidden = looked.err();
+    }
+
     /// Ends a pass that has read everything.
     pub fn complete_pass(&self, file: &str) {
         let mut known = self.0.lock();
@@ -81,6 +99,12 @@ impl Damage {
     /// The damage and advice, as one text.
     pub fn summary(&self, file: &str) -> Option<String> {
         let known = self.0.lock();
+        if let Some(why) = known.hidden.as_ref().filter(|_| known.all.is_empty()) {
+            let advice = "give the data directory back to the daemon's user";
+            return Some(format!(
+                "the path of {file} can't be looked at: {why}; {advice}"
+            ));
+        }
         let (first, advice) = match known.all.get(MISPLACED) {
             Some(first) => (
                 first,
@@ -106,6 +130,22 @@ impl Damage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rights that were gone for a while are no damage, and heal at the next look.
+    #[test]
+    fn a_path_that_can_not_be_looked_at_is_told_until_it_can() {
+        let damage = Damage::default();
+        damage.begin_pass();
+        damage.looked("f", Err("permission denied".to_owned()));
+        let summary = damage.summary("f").unwrap();
+        assert!(summary.contains("permission denied"), "{summary}");
+        assert!(
+            !summary.contains("damaged") && !damage.is_in_pass(),
+            "{summary}"
+        );
+        damage.looked("f", Ok(()));
+        assert_eq!(damage.summary("f"), None);
+    }
 
     #[test]
     fn damage_stays_known_until_a_complete_pass_does_not_find_it() {

@@ -124,10 +124,9 @@ impl Pass {
             }
         }));
         let result = result.unwrap_or_else(|panic| Err(Failure::from_panic(&*panic)));
-        match self.state.disk.which(DataFile::Log) {
-            Ok(id) if id == store.id() => {}
-            Ok(_) => found.push(MISPLACED.to_owned()),
-            Err(error) => found.push(format!("its path can't be looked at: {error}")),
+        let looked = self.state.disk.which(DataFile::Log);
+        if looked.as_ref().is_ok_and(|id| *id != store.id()) {
+            found.push(MISPLACED.to_owned());
         }
         let is_in_use = || {
             let used = self.state.store();
@@ -152,6 +151,8 @@ impl Pass {
             }
         };
         let file = self.state.file();
+        let looked = looked.map(|_| ()).map_err(|error| error.to_string());
+        damage.looked(&file, looked);
         for what in found {
             damage.note(&file, what);
         }
