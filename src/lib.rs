@@ -37,6 +37,7 @@ pub mod config;
 pub mod controllers;
 pub mod daemon;
 pub mod files;
+pub mod process_limits;
 pub mod registry;
 pub mod server;
 pub mod shutdown;

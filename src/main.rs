@@ -1,6 +1,7 @@
 //! The daemon's binary: configure, build, serve, wait, stop.
 
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -13,6 +14,7 @@ use taffrail::cli::{self, Action, EXIT_REFUSED};
 use taffrail::clock;
 use taffrail::config::Config;
 use taffrail::daemon::{self, Daemon, StartError};
+use taffrail::process_limits;
 use taffrail::shutdown::{self, Signals};
 use taffrail::telemetry;
 
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
     }
     match action {
         Action::Done(code) => code,
-        Action::Serve(config) => actix::System::new().block_on(serve(*config, started)),
+        Action::Serve(config) => start(*config, started),
         Action::Compact(config) => {
             cli::compact::run(&config, |config| opened(daemon::open_existing(config)))
         }
@@ -63,6 +65,27 @@ fn main() -> ExitCode {
 
 fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>, String> {
     store.map_err(|error| error.to_string())
+}
+
+/// Serves until stopped. What libraries say when the system gives them nothing is told in one line.
+fn start(config: Config, started: Instant) -> ExitCode {
+    if let Err(low) = process_limits::check() {
+        cli::complain("taffrail", &low);
+        return ExitCode::FAILURE;
+    }
+    // Until there is a log.
+    set_hook(Box::new(|_| {}));
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        actix::System::new().block_on(serve(config, started))
+    }));
+    served.unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<String>().map(String::as_str);
+        let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
+        let why = why.unwrap_or("a library panicked");
+        let hint = "see that limits of files, threads and memory are not too low";
+        cli::complain("taffrail", &format!("the daemon ended: {why}; {hint}"));
+        ExitCode::FAILURE
+    })
 }
 
 /// Serves until stopped.

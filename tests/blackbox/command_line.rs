@@ -437,6 +437,35 @@ fn few_open_files_are_complained_of_only_where_a_number_of_connections_was_set()
     assert!(!said.contains("WARN"), "{said}");
 }
 
+/// B17: no panic of a library is what an operator reads.
+#[test]
+fn limits_within_which_nothing_works_are_told_in_one_line() {
+    for (limit, word) in [
+        ("ulimit -n 8", "at most 8 files may be open"),
+        ("ulimit -n 20", "at most 20 files may be open"),
+        ("ulimit -n 40", "at most 40 files may be open"),
+        ("ulimit -v 120000", "at most 117 MiB of address space"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let daemon = command(folder.path(), 0);
+        let script = format!("{limit} && exec \"$@\"");
+        let limited = Command::new("sh")
+            .args(["-c", &script, "sh"])
+            .arg(daemon.get_program())
+            .args(daemon.get_args())
+            .current_dir(folder.path())
+            .output();
+        let output = limited.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{limit}: {said}");
+        assert!(
+            said.starts_with("taffrail: ") && said.contains(word),
+            "{limit}: {said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{limit}: {said}");
+    }
+}
+
 #[test]
 fn numbers_that_make_no_daemon_are_refused_with_what_is_possible() {
     for (setting, fault) in [
