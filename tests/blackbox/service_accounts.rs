@@ -248,8 +248,9 @@ async fn requests_for_tokens_are_refused_in_the_words_of_kube_apiserver_api_226(
         // D-65
         (
             json!({"spec": {"audiences": ["a".repeat(16 << 10)]}}),
-            500,
-            "Internal error occurred: failed to generate token: the token would be too long",
+            422,
+            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.audiences: Forbidden: the \
+             token would have more than 16384 bytes; ask for fewer audiences",
         ),
     ] {
         let told = admin.call(Call::post(TOKEN, &body)).await.expect(code);

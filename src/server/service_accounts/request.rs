@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::claims::{Binding, NewToken, Reference};
 use super::objects::{self, Objects};
-use super::tokens::ServiceAccountTokens;
+use super::tokens::{NotSigned, ServiceAccountTokens};
 use crate::api::error_list::ErrorList;
 use crate::api::field_error::FieldError;
 use crate::api::managed_fields::FieldManager;
@@ -290,8 +290,13 @@ impl TokenStore {
             id: uuid::Uuid::new_v4().to_string(),
         };
         let signed = self.tokens.sign(&token).map_err(|why| {
-            let why = format!("failed to generate token: {why}");
-            Box::new(Status::internal(why))
+            Box::new(match why {
+                NotSigned::TooLong => {
+                    let error = FieldError::forbidden("spec.audiences", why.to_string());
+                    Status::invalid_object(&self.kind, "", &[error])
+                }
+                _ => Status::internal(format!("failed to generate token: {why}")),
+            })
         })?;
         context.annotate(ISSUED, || format!("JTI={}", token.id));
         Ok(signed)

@@ -34,6 +34,20 @@ pub struct KeyReload {
     pub watches: usize,
 }
 
+/// Why a token was not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSigned {
+    /// This daemon only verifies.
+    #[error("there is no key")]
+    NoKey,
+    /// The library refused.
+    #[error("the key could not sign")]
+    Failed,
+    /// It would not be accepted.
+    #[error("the token would have more than {TOKEN_BYTES_MAX} bytes; ask for fewer audiences")]
+    TooLong,
+}
+
 /// Makes and knows the tokens of service accounts.
 pub struct ServiceAccountTokens {
     config: ServiceAccountConfig,
@@ -164,12 +178,12 @@ impl ServiceAccountTokens {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn sign(&self, token: &NewToken) -> Result<String, &'static str> {
+    pub fn sign(&self, token: &NewToken) -> Result<String, NotSigned> {
         let keys = self.keys.load();
-        let key = keys.signing.as_ref().ok_or("there is no key")?;
-        let signed = jwt::sign(key, &token.claims()).ok_or("the key could not sign")?;
+        let key = keys.signing.as_ref().ok_or(NotSigned::NoKey)?;
+        let signed = jwt::sign(key, &token.claims()).ok_or(NotSigned::Failed)?;
         match signed.len() > TOKEN_BYTES_MAX {
-            true => Err("the token would be too long"),
+            true => Err(NotSigned::TooLong),
             false => Ok(signed),
         }
     }
