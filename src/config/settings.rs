@@ -369,6 +369,12 @@ settings! {
     }
 
     "Admission" {
+        /// Whether containers may be privileged. If not, they are refused in pods, in what makes
+        /// pods, and as ephemeral containers. kube-apiserver needs the flag to allow them.
+        /// [default: true]
+        allow_privileged: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+
         /// Admission plugins to run besides those that run anyway, separated by commas. The order
         /// doesn't matter. Names that kube-apiserver 1.36 has are accepted; those that are not
         /// built yet are named at the start. ServiceAccount is one to enable: then namespaces get

@@ -35,6 +35,7 @@ use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
+use crate::kinds::validation::pods::security::forbid_privileged_containers;
 use crate::registry::deletion::Collector;
 use crate::registry::{ClusterParts, Registry, RestStorage};
 use crate::server::audit::Audit;
@@ -106,6 +107,9 @@ impl Daemon {
     ) -> Result<Daemon, StartError> {
         // Refusals come before any other message.
         let (encryption, factory) = understood(&config)?;
+        if !config.allow_privileged.0 {
+            forbid_privileged_containers();
+        }
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
         let metrics_listener = bound_for_metrics(&config)?;

@@ -67,6 +67,7 @@ mod other_clients;
 mod overrides;
 mod past;
 mod planted_files;
+mod privileged;
 mod protobuf;
 mod raw_json;
 mod refusals;

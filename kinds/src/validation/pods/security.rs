@@ -1,6 +1,7 @@
 //! What is refused of security contexts.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::field::{Detail, Field, LazyError};
 use api::field_error::FieldError;
@@ -147,8 +148,15 @@ fn namespace(sysctl: &str) -> Option<&'static str> {
     }
 }
 
-/// Adds the errors of the security context of a container, if it has one. Whether containers may be
-/// privileged is a matter of configuration in kube-apiserver; here they may.
+/// Whether containers may not be privileged: one policy for the process, as in kube-apiserver.
+static FORBIDS_PRIVILEGED: AtomicBool = AtomicBool::new(false);
+
+/// Refuses privileged containers of all kinds from now on.
+pub fn forbid_privileged_containers() {
+    FORBIDS_PRIVILEGED.store(true, Ordering::Relaxed);
+}
+
+/// Adds the errors of the security context of a container, if it has one.
 pub fn validate_security_context(
     context: &Field<'_>,
     has_host_users: bool,
@@ -156,6 +164,10 @@ pub fn validate_security_context(
 ) {
     if !context.is_set() {
         return;
+    }
+    let privileged = context.member("privileged");
+    if privileged.is_true() && FORBIDS_PRIVILEGED.load(Ordering::Relaxed) {
+        errors.push(privileged.forbidden("disallowed by cluster policy"));
     }
     for name in ["runAsUser", "runAsGroup"] {
         validate_id(&context.member(name), errors);
