@@ -38,6 +38,11 @@ def quantile(share, metric, by, more=""):
     return f"histogram_quantile({share}, {rate(metric + '_bucket', labels, more)})"
 
 
+def zero(query):
+    """The value, or 0 while there is no series: nothing has failed yet."""
+    return f"{query} or vector(0)"
+
+
 def top(query):
     """The ten largest series, without those that are 0. There may be hundreds of resources."""
     return f"topk(10, {query} > 0)"
@@ -79,10 +84,15 @@ ROWS = [
             start anew at a time: look at the panel Watches that begin, fall behind or end.""",
             (rate("apiserver_request_total", "verb"), "{{verb}}"), stack=True),
         panel("Errors", "reqps", """
-            Answers with 4xx and 5xx by code. 404 and 409 are usual. 503 on writes means a full disk. 500 and 504 mean
-            that the disk or etcd fails or does not answer: see the row Log and storage, and the log. 401 and 403 name
-            a client with the wrong credentials or rights.""",
-            (rate("apiserver_request_total", "code", ',code=~"4..|5.."'), "{{code}}")),
+            Answers with 5xx by code. 503 on writes means a full disk. 500 and 504 mean that the disk or etcd fails or
+            does not answer: see the row Log and storage, and the log. All should be 0.""",
+            (rate("apiserver_request_total", "code", ',code=~"5.."'), "{{code}}"),
+            (zero('sum(rate(apiserver_request_total{@,code=~"5.."}[$__rate_interval]))'), "all")),
+        panel("Refused requests", "reqps", """
+            Answers with 4xx by code. 404 and 409 are usual: clients look whether something is there, and try again when
+            somebody else was faster. 401 and 403 name a client with the wrong credentials or rights, 429 one that asks
+            for too much.""",
+            (rate("apiserver_request_total", "code", ',code=~"4.."'), "{{code}}")),
         panel("Refused by limits", "ops", """
             Requests and connections that were refused or ended to protect the daemon. All should be 0. If not: find
             the client that sends too much, or raise the limit by its flag (--max-requests-inflight,
@@ -234,13 +244,15 @@ ROWS = [
             it.""",
             ("1 - taffrail_part_ready{@} > 0", "{{part}} not at work"),
             ("taffrail_stalled{@} > 0", "{{part}} stalled"),
-            ("taffrail_actors_degraded{@} > 0", "{{actor}} left alone")),
+            ("taffrail_actors_degraded{@} > 0", "{{actor}} left alone"),
+            (zero("count(taffrail_part_ready{@} == 0)"), "all that are not at work")),
         panel("Failures and restarts", "none", """
             Actors that failed, actors that were restarted, and parts that did not turn for 5 seconds, within the last 5
             minutes. Each failure has a panic in the log: report it.""",
             ("sum by (actor, reason) (increase(taffrail_actor_deaths_total{@}[5m]))", "{{actor}} {{reason}}"),
             ("sum by (actor) (increase(taffrail_actor_restarts_total{@}[5m]))", "{{actor}} restarted"),
-            ("sum by (part) (increase(taffrail_stalls_total{@}[5m]))", "{{part}} stalled")),
+            ("sum by (part) (increase(taffrail_stalls_total{@}[5m]))", "{{part}} stalled"),
+            (zero("sum(increase(taffrail_actor_deaths_total{@}[5m]))"), "all failures")),
         panel("Waiting for actors", "s", """
             How long the slowest 1 % of senders waited for room in the mailbox of an actor, by kind. More than 0.1 s:
             the data threads lack CPU (--data-threads), or one object has too many writers.""",

@@ -14,6 +14,8 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub const MASTERS: &str = "system:masters";
 /// The group of kubelets (API-283).
 pub const NODES: &str = "system:nodes";
+/// The group that may read metrics and health.
+pub const MONITORING: &str = "system:monitoring";
 
 /// The group of all service accounts (API-281).
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
@@ -44,8 +46,8 @@ impl UserInfo {
         }
     }
 
-    /// A user of this name with valid credentials. It joins the group of authenticated users, unless
-    /// the credentials are those of somebody who is not authenticated (API-279).
+    /// A user of this name with valid credentials. It joins the group of authenticated users,
+    /// unless the credentials are those of somebody who is not authenticated (API-279).
     pub fn authenticated(name: impl Into<String>, groups: Vec<String>) -> UserInfo {
         let user = UserInfo {
             name: name.into(),

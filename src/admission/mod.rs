@@ -10,6 +10,7 @@
 //! [`client::ResourceClient`]. This folder must not know HTTP or storage.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 
@@ -29,6 +30,7 @@ mod default_toleration_seconds;
 mod in_use_protection;
 pub mod lifecycle;
 mod limit_ranger;
+mod measured;
 mod node_declared_features;
 mod plugins;
 mod pod_resize;
@@ -45,6 +47,7 @@ mod taint_nodes_by_condition;
 mod tests;
 mod volume_resize;
 
+use measured::{Measured, Stage};
 pub use plugins::{Sources, built};
 
 /// The action of a request, with its options.
@@ -199,14 +202,17 @@ pub trait Plugin: Send + Sync + 'static {
 /// The plugins of a daemon, in order.
 #[derive(Clone, Default)]
 pub struct Admission {
-    plugins: Arc<[Arc<dyn Plugin>]>,
+    plugins: Arc<[(Arc<dyn Plugin>, Measured)]>,
 }
 
 impl Admission {
     /// Admission by these plugins.
     pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Admission {
         Admission {
-            plugins: plugins.into(),
+            plugins: plugins
+                .into_iter()
+                .map(|plugin| (plugin, Measured::default()))
+                .collect(),
         }
     }
 
@@ -221,9 +227,12 @@ impl Admission {
         mut object: Option<&mut Object>,
     ) -> Result<bool, Box<Status>> {
         let mut may_have_changed = false;
-        for plugin in self.asked(attributes) {
+        for (plugin, measured) in self.asked(attributes) {
             if let Some(mutating) = plugin.mutating() {
+                let began = Instant::now();
                 let admitted = mutating.admit(attributes, object.as_deref_mut()).await;
+                let what = (Stage::Admit, &attributes.operation);
+                measured.record(plugin.name(), what, admitted.is_err(), began.elapsed());
                 told(&**plugin, admitted)?;
                 may_have_changed |= mutating.changes();
             }
@@ -234,9 +243,9 @@ impl Admission {
     fn asked<'a>(
         &'a self,
         attributes: &'a Attributes<'_>,
-    ) -> impl Iterator<Item = &'a Arc<dyn Plugin>> {
+    ) -> impl Iterator<Item = &'a (Arc<dyn Plugin>, Measured)> {
         let plugins = self.plugins.iter();
-        plugins.filter(|plugin| plugin.handles(attributes))
+        plugins.filter(|(plugin, _)| plugin.handles(attributes))
     }
 
     /// Runs the second stage with every validating plugin.
@@ -248,9 +257,13 @@ impl Admission {
         attributes: &Attributes<'_>,
         object: Option<&Object>,
     ) -> Result<(), Box<Status>> {
-        for plugin in self.asked(attributes) {
+        for (plugin, measured) in self.asked(attributes) {
             if let Some(validating) = plugin.validating() {
-                told(&**plugin, validating.validate(attributes, object).await)?;
+                let began = Instant::now();
+                let validated = validating.validate(attributes, object).await;
+                let what = (Stage::Validate, &attributes.operation);
+                measured.record(plugin.name(), what, validated.is_err(), began.elapsed());
+                told(&**plugin, validated)?;
             }
         }
         Ok(())

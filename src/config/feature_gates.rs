@@ -9,8 +9,10 @@ use super::storage::{Switch, entries, joined};
 const KNOWN: &str = include_str!("feature_gates.txt");
 
 /// The gates that change what clients see here. All are beta and on unless they are switched off.
-const OBEYED: [&str; 4] = [
+const OBEYED: [&str; 6] = [
     "APIResponseCompression",
+    "ComponentFlagz",
+    "ComponentStatusz",
     "ConstrainedImpersonation",
     "StorageVersionHash",
     "WatchList",
@@ -180,7 +182,8 @@ mod tests {
             warnings,
             [
                 "feature-gates=AllBeta: changes nothing here but APIResponseCompression, \
-                 ConstrainedImpersonation, StorageVersionHash, WatchList",
+                 ComponentFlagz, ComponentStatusz, ConstrainedImpersonation, StorageVersionHash, \
+                 WatchList",
                 "feature-gates=HPAScaleToZero: changes nothing here"
             ]
         );

@@ -107,9 +107,6 @@ impl Daemon {
     ) -> Result<Daemon, StartError> {
         // Refusals come before any other message.
         let (encryption, factory) = understood(&config)?;
-        if !config.allow_privileged.0 {
-            forbid_privileged_containers();
-        }
         let sharing = sharing::of(&factory)?;
         let server = Server::bind(&config)?;
         let metrics_listener = bound_for_metrics(&config)?;
@@ -131,7 +128,7 @@ impl Daemon {
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let controllers = Controllers::start(setup, sharing.clone());
-        describe_metrics();
+        describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
@@ -143,8 +140,7 @@ impl Daemon {
             at: started,
             patience: config.storage_initialization_timeout.0,
         };
-        let mut background = followed(&config, &encryption, &credentials, &watchdog);
-        background.push(actix_rt::spawn(telemetry::upkeep(series.clone())));
+        let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
         background.push(actix_rt::spawn(start.run()));
         let counter = options::object_counter(&config, &registry);
         background.push(actix_rt::spawn(counter.run()));
@@ -172,6 +168,7 @@ impl Daemon {
             issuer: issuer(&config, &credentials, address),
             audit: audit.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
+            process: options::process(&config, started),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(further_lines(stores.measured)),
@@ -299,6 +296,9 @@ impl Daemon {
 /// (SF-30).
 fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {
     check_definitions()?;
+    if !config.allow_privileged.0 {
+        forbid_privileged_containers();
+    }
     let files = stores::unreadable_files(config).into_iter();
     let mut refusals: Vec<StartError> = files.map(StartError::Etcd).collect();
     refusals.extend(faulty_files(config));
@@ -383,17 +383,19 @@ fn assemble(
     (registry, authorizer)
 }
 
-/// The tasks that follow files, the service manager and this thread.
+/// The tasks that follow files, the service manager and this thread, and keep metrics small.
 fn followed(
     config: &Config,
     encryption: &Encryption,
     credentials: &Arc<Credentials>,
     watchdog: &Watchdog,
+    series: &Series,
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
     let all = files.chain([reload::follow(credentials.clone())]);
     all.chain(service_manager::watched(watchdog.clone()))
         .chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
+        .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
         .collect()
 }
 
@@ -476,7 +478,8 @@ fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
     LocalDispatcher::start(config, thread)
 }
 
-fn describe_metrics() {
+fn describe_metrics(config: &Config) {
+    options::measure_features(config);
     actors::supervisor::describe_metrics();
     crate::storage::metrics::describe();
     object_count::describe();

@@ -1,19 +1,23 @@
 //! What the configuration means to the parts.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use actors::engine::{Engine, Retention};
 use actors::lessor::LeaseReuse;
 use actors::ring::RingLimits;
 use actors::supervisor::{ActorSystem, ActorSystemConfig, StoreSpec};
 use actors::watchdog::Watchdog;
+use jiff::SignedDuration;
 
 use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
-use crate::config::{Config, ControllerName, SERVICE_ACCOUNT, VOLUME_PROTECTION};
+use crate::clock;
+use crate::config::{Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, VOLUME_PROTECTION};
 use crate::controllers::{Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
 use crate::server::filters::in_flight::InFlightLimits;
+use crate::server::handlers::Process;
 use crate::storage::factory::Engines;
 use crate::storage::object_count::ObjectCounter;
 use crate::telemetry::Series;
@@ -152,6 +156,46 @@ pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     }
 }
 
+/// What `/statusz` and `/flagz` tell. Names and passwords in URLs are left out.
+pub(super) fn process(config: &Config, started: Instant) -> Process {
+    let flags = config.entries().into_iter();
+    let mut flags: Vec<(String, String)> = flags
+        .map(|entry| (entry.name, without_passwords(&entry.value)))
+        .collect();
+    flags.sort();
+    let elapsed = SignedDuration::try_from(started.elapsed()).unwrap_or_default();
+    Process {
+        started: clock::now() - elapsed,
+        flags: flags.into(),
+    }
+}
+
+/// The same text without what stands before the host of a URL.
+fn without_passwords(text: &str) -> String {
+    let parts = text.split("://").enumerate().map(|(number, part)| {
+        let end = part.find(['/', ',', ';']).unwrap_or(part.len());
+        match part.get(..end).and_then(|host| host.rfind('@')) {
+            Some(at) if number > 0 => format!("xxxxx{}", part.get(at..).unwrap_or_default()),
+            _ => part.to_owned(),
+        }
+    });
+    parts.collect::<Vec<_>>().join("://")
+}
+
+/// Sets which feature gates are on, by the names of their stages in Kubernetes.
+pub(super) fn measure_features(config: &Config) {
+    const NAME: &str = "kubernetes_feature_enabled";
+    metrics::describe_gauge!(NAME, "Whether a feature gate is on");
+    for gate in FeatureGate::all() {
+        let stage = match gate.stage {
+            "ga" => String::new(),
+            stage => stage.to_ascii_uppercase(),
+        };
+        let is_on = config.feature_gates.is_on(gate.name);
+        metrics::gauge!(NAME, "name" => gate.name, "stage" => stage).set(f64::from(is_on));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +205,19 @@ mod tests {
         let by_cores = [1, 2, 7, 8, 16, 64].map(|cores| data_threads(0, cores));
         assert_eq!(by_cores, [1, 1, 1, 2, 4, 4]);
         assert_eq!(data_threads(3, 64), 3);
+    }
+
+    #[test]
+    fn passwords_in_urls_are_not_shown() {
+        for (text, shown) in [
+            (
+                "https://a:b@h:1,https://h/@",
+                "https://xxxxx@h:1,https://h/@",
+            ),
+            ("etcd-0:2379", "etcd-0:2379"),
+            ("a@b", "a@b"),
+        ] {
+            assert_eq!(without_passwords(text), shown);
+        }
     }
 }

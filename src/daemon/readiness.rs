@@ -16,6 +16,29 @@ use crate::controllers::{
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
 
+/// The caches are filled.
+const STORAGE: &str = "poststarthook/storage-readiness";
+/// Every group is served.
+const GROUPS: &str = "autoregister-completion";
+/// The namespaces of the system are there.
+const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
+/// Its PriorityClasses are.
+const CLASSES: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
+/// The Service of the API is.
+const SERVICE: &str = "poststarthook/bootstrap-controller";
+/// The ConfigMap is that tells others whom to believe.
+const CLIENT_AUTHORITIES: &str = "poststarthook/start-cluster-authentication-info-controller";
+
+/// The parts of the start, by the names that kube-apiserver has for them (API-51).
+const STEPS: [&str; 6] = [
+    STORAGE,
+    GROUPS,
+    NAMESPACES,
+    CLASSES,
+    SERVICE,
+    CLIENT_AUTHORITIES,
+];
+
 /// The health of the daemon: the standard checks, those of the stores and of encryption, and what
 /// `/readyz?verbose` tells besides.
 pub(super) fn health(
@@ -25,13 +48,16 @@ pub(super) fn health(
     watchdog: &Watchdog,
 ) -> Arc<Health> {
     let (actors, parts) = (actor_system.clone(), watchdog.clone());
-    let health =
-        Health::new(checks(stores, config)).telling(move || told_of_parts(&actors, &parts));
+    let health = Health::new(checks(stores, config))
+        .waiting_for(&STEPS)
+        .telling(move || told_of_parts(&actors, &parts));
     Arc::new(health)
 }
 
 fn checks(stores: &OpenEngines, config: &Config) -> Vec<Check> {
-    let checks = stores.checks().into_iter();
+    // Lines are written by whoever has them, so nothing can hold them up.
+    let log = Check::new("log", || Ok(()));
+    let checks = std::iter::once(log).chain(stores.checks());
     checks.chain(encryption::check(config)).collect()
 }
 
@@ -82,7 +108,9 @@ impl Start {
     /// PriorityClasses (API-262), and for the Service of the API.
     /// A cache that fills again later reports its own state.
     async fn complete(&self) {
+        self.health.complete(GROUPS);
         let filled = self.actor_system.ready_within(self.patience).await;
+        self.health.complete(STORAGE);
         if let Err(unfilled) = &filled {
             for cache in unfilled {
                 tracing::warn!(
@@ -95,6 +123,8 @@ impl Start {
             ensure_system_namespaces(&self.registry),
             ensure_system_priority_classes(&self.registry)
         );
+        self.health.complete(NAMESPACES);
+        self.health.complete(CLASSES);
         if let Err(status) = namespaces {
             tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
         }
@@ -102,6 +132,8 @@ impl Start {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
         }
         let (service, config_maps) = tokio::join!(self.service.keep(), self.config_maps.keep());
+        self.health.complete(SERVICE);
+        self.health.complete(CLIENT_AUTHORITIES);
         if let Err(status) = service {
             tracing::warn!(%status, "the service of the API is missing; it is tried again");
         }

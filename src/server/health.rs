@@ -113,6 +113,8 @@ pub type Tell = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 pub struct Health {
     checks: Vec<Check>,
     tell: Option<Tell>,
+    /// Parts of the start by the names that kube-apiserver has for them, and whether each is done.
+    steps: Vec<(&'static str, AtomicBool)>,
     has_started: AtomicBool,
     is_shutting_down: AtomicBool,
 }
@@ -147,6 +149,21 @@ impl Health {
             tell: Some(Box::new(tell)),
             ..self
         }
+    }
+
+    /// Adds checks of readiness for parts of the start. Each fails until it is completed.
+    pub fn waiting_for(self, steps: &[&'static str]) -> Health {
+        let steps = steps.iter().map(|name| (*name, AtomicBool::new(false)));
+        Health {
+            steps: steps.collect(),
+            ..self
+        }
+    }
+
+    /// Records that a part of the start is done.
+    pub fn complete(&self, step: &str) {
+        let steps = self.steps.iter().filter(|(name, _)| *name == step);
+        steps.for_each(|(_, done)| done.store(true, Ordering::Relaxed));
     }
 
     /// Records that all caches have been filled once. A cache that is filled again later answers
@@ -209,8 +226,12 @@ impl Health {
                 "process is shutting down",
             ),
         ];
-        let of_readiness = of_readiness
-            .into_iter()
+        let steps = self.steps.iter().map(|(name, done)| {
+            let is_open = !done.load(Ordering::Relaxed);
+            (*name, is_open, "not finished")
+        });
+        let of_readiness = steps
+            .chain(of_readiness)
             .filter(|_| root == Root::Readyz)
             .map(|(name, fails, why)| match fails {
                 true => Finding::of(name, Err(why.to_owned())),

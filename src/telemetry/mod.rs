@@ -124,6 +124,23 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0];
     // ME-6.
     const LEASE_OBJECTS: &[f64] = &[10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0];
+    // From half an hour to a year.
+    const CERTIFICATE_SECONDS: &[f64] = &[
+        0.0,
+        1800.0,
+        3600.0,
+        21_600.0,
+        86_400.0,
+        172_800.0,
+        345_600.0,
+        604_800.0,
+        2_592_000.0,
+        7_776_000.0,
+        31_104_000.0,
+    ];
+    const ADMISSION_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+    const FILTER_SECONDS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
+    const BODY_BYTES: &[f64] = &[5e4, 2.5e5, 1.05e6, 2.05e6, 3.05e6];
     let full = |name: &str| Matcher::Full(name.to_owned());
     vec![
         (full("apiserver_request_duration_seconds"), REQUEST_SECONDS),
@@ -138,6 +155,19 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
             CIPHER_SECONDS,
         ),
         (full("apiserver_response_sizes"), RESPONSE_BYTES),
+        (full("apiserver_request_body_size_bytes"), BODY_BYTES),
+        (
+            full("apiserver_client_certificate_expiration_seconds"),
+            CERTIFICATE_SECONDS,
+        ),
+        (
+            full("apiserver_admission_controller_admission_duration_seconds"),
+            ADMISSION_SECONDS,
+        ),
+        (
+            full("apiserver_request_filter_duration_seconds"),
+            FILTER_SECONDS,
+        ),
         (full("apiserver_watch_events_sizes"), EVENT_BYTES),
         (
             full("apiserver_watch_cache_read_wait_seconds"),

@@ -42,6 +42,12 @@ pub fn process_lines() -> String {
             cpu,
         ),
         (
+            "go_goroutines",
+            "gauge",
+            "Threads of the process, which has no goroutines.",
+            number(count_of(&status, "Threads:")),
+        ),
+        (
             "process_open_fds",
             "gauge",
             "Open files, sockets included.",
@@ -73,6 +79,12 @@ pub(super) fn started() {
 
 fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
+}
+
+/// The value of a line such as `Threads:   12`.
+fn count_of(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
 }
 
 /// The value of a line such as `VmRSS:   12 kB`.
@@ -114,6 +126,10 @@ mod tests {
     fn memory_and_time_are_read_from_what_the_kernel_writes() {
         let status = "Name:\ttaffrail\nVmPeak:\t  100 kB\nVmRSS:\t   12345 kB\n";
         assert_eq!(bytes_of(status, "VmRSS:"), Some(12_345 * 1024));
+        assert_eq!(
+            count_of("VmRSS:\t 1 kB\nThreads:\t17\n", "Threads:"),
+            Some(17)
+        );
         let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files  1024  4096  files\n";
         assert_eq!(most_files(limits), Some(1024));
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194304 500 0 0 0 250 50 0 0 20 0 9 0 100 0 0";
@@ -128,6 +144,7 @@ mod tests {
             "process_resident_memory_bytes",
             "process_virtual_memory_bytes",
             "process_cpu_seconds_total",
+            "go_goroutines",
             "process_open_fds",
             "process_max_fds",
         ] {

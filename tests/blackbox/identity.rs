@@ -46,7 +46,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The kubeconfig that the command prints, as a client of the daemon.
-async fn issued(daemon: &Daemon, arguments: &[&str]) -> (String, Target) {
+pub async fn issued(daemon: &Daemon, arguments: &[&str]) -> (String, Target) {
     let arguments = [&["kubeconfig"], arguments].concat();
     let output = command(daemon, &arguments).await;
     assert!(output.status.success(), "{}", text(&output.stderr));

@@ -60,6 +60,7 @@ mod lost_store;
 mod managers;
 mod many_errors;
 mod model;
+mod monitoring;
 mod namespaces;
 mod observation;
 mod operating;

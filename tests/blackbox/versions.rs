@@ -240,7 +240,8 @@ async fn the_stored_version_is_configuration_sf_41_sf_43_kv_24() {
 #[tokio::test]
 async fn gates_that_are_obeyed_switch_things_off_api_26_api_84() {
     let gates = "--feature-gates=WatchList=false,StorageVersionHash=false,\
-                 APIResponseCompression=false,HPAScaleToZero=true";
+                 APIResponseCompression=false,HPAScaleToZero=true,\
+                 ComponentStatusz=false,ComponentFlagz=false";
     let daemon = Daemon::with(&[gates]).await;
     let client = daemon.client();
     let initial =
@@ -264,7 +265,6 @@ async fn gates_that_are_obeyed_switch_things_off_api_26_api_84() {
         !list.contains("storageVersionHash") && list.len() > 4096,
         "{list}"
     );
-    // D-84
     for page in ["/statusz", "/flagz"] {
         assert_eq!(client.call(Call::get(page)).await.status, 404, "{page}");
     }

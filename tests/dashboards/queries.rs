@@ -7,7 +7,8 @@ use crate::prometheus::Prometheus;
 
 /// Queries that find nothing on a daemon in good health: the title of the panel and the refId. The
 /// test in `fired` has daemons in trouble, on which each of them finds something.
-const OF_TROUBLE: [(&str, &str); 11] = [
+const OF_TROUBLE: [(&str, &str); 12] = [
+    ("Errors", "A"),
     ("Watches that begin, fall behind or end", "C"),
     ("Faults of the store", "B"),
     ("Faults of the store", "F"),

@@ -155,6 +155,7 @@ const DAEMON: Table = &[
         ],
     ),
     ("telemetry", &["config"]),
+    ("process_limits", &[]),
     ("shutdown", &[]),
 ];
 

@@ -86,6 +86,8 @@ pub struct Authenticated {
     pub check: Option<Arc<dyn LiveCheck>>,
     /// What is said of the use of the credentials.
     pub notes: Notes,
+    /// When a client certificate ends, in seconds since 1970.
+    pub ends: Option<i64>,
 }
 
 /// The credentials in a request.

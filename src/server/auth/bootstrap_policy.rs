@@ -8,7 +8,10 @@ use super::authorizer::{
     Attributes, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule, Rules,
 };
 use crate::api::request_info::covers;
-use crate::api::user_info::{AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED, UserInfo};
+use crate::api::user_info::{
+    AUTHENTICATED, MASTERS, MONITORING as MONITORING_GROUP, SERVICE_ACCOUNTS, UNAUTHENTICATED,
+    UserInfo,
+};
 
 /// Lets members of `system:masters` do everything (API-286).
 pub struct PrivilegedGroup;
@@ -122,6 +125,44 @@ impl Authorizer for IssuerDiscoveryPolicy {
     }
 }
 
+/// The paths of `system:monitoring`, which is bound to the group of that name.
+const MONITORING: &[&str] = &[
+    "/flagz",
+    "/healthz",
+    "/healthz/*",
+    "/livez",
+    "/livez/*",
+    "/metrics",
+    "/metrics/slis",
+    "/readyz",
+    "/readyz/*",
+    "/statusz",
+];
+
+/// Lets a group read what the bootstrap role `system:monitoring` names.
+pub struct MonitoringPolicy;
+
+impl Authorizer for MonitoringPolicy {
+    fn authorize(&self, attributes: &Attributes<'_>) -> (Decision, Cow<'static, str>) {
+        let Attributes { user, path, .. } = attributes;
+        let reads = !attributes.is_resource_request && attributes.verb == "get";
+        let is_named = || MONITORING.iter().any(|pattern| covers(pattern, path));
+        decide(reads && user.is_in(MONITORING_GROUP) && is_named())
+    }
+
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+        let rule = NonResourceRule {
+            verbs: &["get"],
+            paths: MONITORING.to_vec(),
+        };
+        let rule = Some(rule).filter(|_| user.is_in(MONITORING_GROUP));
+        Rules {
+            of_resources: Vec::new(),
+            of_paths: rule.into_iter().collect(),
+        }
+    }
+}
+
 /// What `system:basic-user` lets all known users create: reviews about themselves.
 const OWN_REVIEWS: [ResourceRule; 2] = [
     ResourceRule {
@@ -177,6 +218,7 @@ pub fn bootstrap() -> Authorizers {
         Box::new(BasicUserPolicy),
         Box::new(DiscoveryPolicy),
         Box::new(IssuerDiscoveryPolicy),
+        Box::new(MonitoringPolicy),
     ])
 }
 

@@ -197,8 +197,11 @@ impl Authenticator for ClientCertificates {
         let Some(peer) = credentials.certificates else {
             return Ok(None);
         };
-        let (_, known) = self.identify(peer).user?;
-        Ok(known.map(|known| known.authenticated.clone()))
+        let ((_, until), known) = self.identify(peer).user?;
+        Ok(known.map(|known| Authenticated {
+            ends: Some(until),
+            ..known.authenticated.clone()
+        }))
     }
 }
 

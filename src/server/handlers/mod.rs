@@ -27,6 +27,7 @@ mod rotate_token;
 mod service_paths;
 mod update;
 mod watch;
+mod zpages;
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ pub use history::{history, revision};
 pub use inspect::inspect;
 pub use rewrite::rewrite;
 pub use rotate_token::rotate_token;
-pub use service_paths::{index, metrics, version};
+pub use service_paths::{index, metrics, slis, version};
+pub use zpages::{Process, flagz, statusz};
 
 /// The longest request body (API-21).
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -225,6 +227,7 @@ impl RequestScope<'_> {
         let read = body.collect(BODY_BYTES_MAX, left).await;
         if let Ok(body) = &read {
             self.record.has_read(body, self.headers, holds);
+            self.record.body_bytes.set(Some(body.len()));
         }
         read.map_err(|error| {
             Box::new(match error {

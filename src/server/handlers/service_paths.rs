@@ -1,4 +1,4 @@
-//! Paths about the server itself: `/`, `/version`, `/metrics`.
+//! Paths about the server itself: `/`, `/version`, `/metrics`, `/metrics/slis`.
 
 use http::StatusCode;
 use serde_json::json;
@@ -6,21 +6,26 @@ use serde_json::json;
 use super::{Answered, RequestScope, indented_json};
 use crate::api::status::Status;
 use crate::server::encoding::JSON;
+use crate::server::metrics::health_lines;
 use crate::server::negotiation;
 use crate::server::respond::{self, Answer};
 use crate::server::version;
 
-/// The text format of Prometheus.
-const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
 /// The list of paths (API-13), which is indented JSON whatever is accepted (API-55).
 pub fn index(scope: &RequestScope<'_>) -> Answer {
+    let document = json!({"paths": paths(scope)}).to_string().into_bytes();
+    respond::document(StatusCode::OK, &indented_json(scope.headers), document)
+}
+
+/// All paths, sorted.
+pub(super) fn paths(scope: &RequestScope<'_>) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/api",
         "/apis",
         "/healthz",
         "/livez",
         "/metrics",
+        "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
         "/readyz",
@@ -35,6 +40,10 @@ pub fn index(scope: &RequestScope<'_>) -> Answer {
     ]
     .map(str::to_owned)
     .to_vec();
+    let features = scope.server.features;
+    for (is_on, path) in [(features.statusz, "/statusz"), (features.flagz, "/flagz")] {
+        paths.extend(is_on.then(|| path.to_owned()));
+    }
     if scope.server.issuer.is_some() {
         let of_issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
         paths.extend(of_issuer.map(str::to_owned));
@@ -54,8 +63,7 @@ pub fn index(scope: &RequestScope<'_>) -> Answer {
     }
     paths.sort();
     paths.dedup();
-    let document = json!({"paths": paths}).to_string().into_bytes();
-    respond::document(StatusCode::OK, &indented_json(scope.headers), document)
+    paths
 }
 
 /// `/version`, which is always indented JSON (API-38).
@@ -76,6 +84,10 @@ pub fn version(scope: &RequestScope<'_>) -> Answered {
 
 /// The metrics page (API-52).
 pub fn metrics(scope: &RequestScope<'_>) -> Answer {
-    let page = scope.server.metrics_page();
-    respond::answer(StatusCode::OK, METRICS_TYPE, page.into())
+    respond::metrics(scope.server.metrics_page(), scope.headers)
+}
+
+/// The health checks as metrics (API-52).
+pub fn slis(scope: &RequestScope<'_>) -> Answer {
+    respond::metrics(health_lines(&scope.server.metrics_page()), scope.headers)
 }

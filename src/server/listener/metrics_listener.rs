@@ -1,4 +1,4 @@
-//! Plain HTTP for scrapers, which serves only `/metrics`.
+//! Plain HTTP for scrapers, which serves only `/metrics` and `/metrics/slis`.
 
 use std::cell::Cell;
 use std::net::{SocketAddr, TcpListener};
@@ -6,8 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::task::JoinHandle;
 
@@ -17,6 +16,8 @@ use crate::api::user_info::UserInfo;
 use crate::server::body::{ConnectionFacts, HttpService, LongReads, RequestBody, ResponseBody};
 use crate::server::http1;
 use crate::server::limits::Limits;
+use crate::server::metrics::health_lines;
+use crate::server::respond;
 
 /// The most open connections. A new connection is always served, if necessary in place of another,
 /// because there are few scrapers and they retry.
@@ -27,9 +28,6 @@ const HEADER_BYTES: u32 = 16 << 10;
 
 /// The pause in accepting after an error.
 const REST: Duration = Duration::from_millis(100);
-
-/// The text format of Prometheus.
-const CONTENT_TYPE_METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The metrics port, listening but not serving.
 #[derive(Debug)]
@@ -138,16 +136,20 @@ impl HttpService for Metrics {
     async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
         self.has_asked.set(true);
         let mut response = Response::new(ResponseBody::Empty);
-        if request.uri().path() != "/metrics" {
+        let path = request.uri().path();
+        if !["/metrics", "/metrics/slis"].contains(&path) {
             *response.status_mut() = StatusCode::NOT_FOUND;
         } else if ![Method::GET, Method::HEAD].contains(request.method()) {
             *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
             let allowed = HeaderValue::from_static("GET, HEAD");
             response.headers_mut().insert(ALLOW, allowed);
         } else {
-            let kind = HeaderValue::from_static(CONTENT_TYPE_METRICS);
-            response.headers_mut().insert(CONTENT_TYPE, kind);
-            *response.body_mut() = ResponseBody::Full(Bytes::from((self.render)()));
+            let page = (self.render)();
+            let page = match path {
+                "/metrics" => page,
+                _ => health_lines(&page),
+            };
+            response = respond::metrics(page, request.headers());
         }
         response
     }

@@ -31,6 +31,18 @@ pub struct Measures {
     further: Option<Lines>,
 }
 
+/// The lines of a page that tell what health checks find: what `/metrics/slis` shows.
+pub fn health_lines(page: &str) -> String {
+    let is_shown = |line: &&str| {
+        let name = line
+            .strip_prefix("# HELP ")
+            .or(line.strip_prefix("# TYPE "));
+        name.unwrap_or(line).starts_with("kubernetes_healthcheck")
+    };
+    let lines = page.lines().filter(is_shown);
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Lines of the page, rendered again for every scrape.
 pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
@@ -116,6 +128,26 @@ fn describe() {
     describe_histogram!(
         "authentication_duration_seconds",
         "Time to find out who asks, by whether the credentials were accepted"
+    );
+    describe_histogram!(
+        "apiserver_request_filter_duration_seconds",
+        "Time to find out who asks (authentication) and what they may do (authorization)"
+    );
+    describe_histogram!(
+        "apiserver_client_certificate_expiration_seconds",
+        "How long the client certificates of requests are still valid"
+    );
+    describe_histogram!(
+        "apiserver_request_body_size_bytes",
+        "Bytes of the bodies of requests"
+    );
+    describe_counter!(
+        "apiserver_authorization_decisions_total",
+        "Requests that a role allows; members of system:masters do not count"
+    );
+    describe_gauge!(
+        "aggregator_unavailable_apiservice",
+        "0 for each group and version that is served"
     );
     describe_counter!(
         "authorization_attempts_total",

@@ -1,6 +1,6 @@
 //! Measurements of requests by verb and resource: number, duration and size.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use crate::api::request_info::RequestInfo;
 use crate::api::resource::ResourceDefinition;
 
 const DEPRECATED: &str = "apiserver_requested_deprecated_apis";
+const BODY_BYTES: &str = "apiserver_request_body_size_bytes";
 
 /// Remembers that somebody uses a deprecated version of a resource.
 pub fn mark_deprecated(definition: &ResourceDefinition) {
@@ -150,6 +151,10 @@ pub struct RequestMeters {
     authentication: RefCell<HashMap<&'static str, Histogram>>,
     authorization: RefCell<HashMap<&'static str, Counter>>,
     users: RefCell<HashMap<&'static str, Counter>>,
+    filters: RefCell<HashMap<&'static str, Histogram>>,
+    granted: OnceCell<Counter>,
+    certificates: OnceCell<Histogram>,
+    bodies: RefCell<HashMap<RequestLabels, Histogram>>,
     totals: RefCell<HashMap<(RequestLabels, u16), Counter>>,
     measured: RefCell<HashMap<RequestLabels, Measured>>,
     sizes: RefCell<HashMap<RequestLabels, Histogram>>,
@@ -183,6 +188,7 @@ impl RequestMeters {
             .borrow_mut()
             .retain(|labels, _| is_kept(labels));
         self.sizes.borrow_mut().retain(|labels, _| is_kept(labels));
+        self.bodies.borrow_mut().retain(|labels, _| is_kept(labels));
     }
 
     /// Records the outcome of authentication. `user` is the authenticated user.
@@ -193,6 +199,7 @@ impl RequestMeters {
             .entry(result)
             .or_insert_with(|| histogram!("authentication_duration_seconds", "result" => result))
             .record(took.as_secs_f64());
+        self.filter("authentication", took);
         let mut attempts = self.attempts.borrow_mut();
         let attempts = attempts.entry(result);
         attempts
@@ -208,8 +215,58 @@ impl RequestMeters {
             .increment(1);
     }
 
-    /// Records the outcome of authorization.
-    pub fn authorized(&self, is_allowed: bool) {
+    /// Records how long it takes to find out who asks, or what they may do.
+    fn filter(&self, name: &'static str, took: Duration) {
+        let mut filters = self.filters.borrow_mut();
+        filters
+            .entry(name)
+            .or_insert_with(
+                || histogram!("apiserver_request_filter_duration_seconds", "filter" => name),
+            )
+            .record(took.as_secs_f64());
+    }
+
+    /// Records how many seconds a client certificate that was accepted is still valid.
+    pub fn certificate(&self, left: i64) {
+        let name = "apiserver_client_certificate_expiration_seconds";
+        let certificates = self.certificates.get_or_init(|| histogram!(name));
+        certificates.record(left as f64);
+    }
+
+    /// Records the size of a body that was read.
+    pub fn body(&self, labels: &RequestLabels, bytes: usize) {
+        let mut bodies = self.bodies.borrow_mut();
+        let sizes = bodies.entry(labels.clone()).or_insert_with(|| {
+            let resource = match labels.group.as_str() {
+                "" => labels.resource.to_string(),
+                group => format!("{}.{group}", labels.resource),
+            };
+            let verb = match labels.verb {
+                "POST" => "create",
+                "PUT" => "update",
+                "PATCH" => "patch",
+                "DELETE" => "delete",
+                "DELETECOLLECTION" => "delete_collection",
+                other => other,
+            };
+            histogram!(BODY_BYTES, "resource" => resource, "verb" => verb)
+        });
+        sizes.record(bytes as f64);
+    }
+
+    /// Records the outcome of authorization. `is_granted` says that a role allows the request, and
+    /// not the group that may do everything.
+    pub fn authorized(&self, is_allowed: bool, is_granted: bool, took: Duration) {
+        self.filter("authorization", took);
+        if is_granted {
+            let granted = self.granted.get_or_init(|| {
+                counter!(
+                    "apiserver_authorization_decisions_total",
+                    "type" => "RBAC", "name" => "rbac", "decision" => "allowed",
+                )
+            });
+            granted.increment(1);
+        }
         let result = if is_allowed { "allowed" } else { "denied" };
         let mut attempts = self.authorization.borrow_mut();
         attempts

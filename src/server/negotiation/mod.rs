@@ -130,7 +130,7 @@ fn clauses_as_given(headers: &HeaderMap) -> impl Iterator<Item = Clause<'_>> {
 
 /// The clauses of Accept, the best first: those of higher quality, then those that name more. Of
 /// equal ones the client's order is kept.
-fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
+pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = clauses_as_given(headers).collect();
     clauses.sort_by(|a, b| {
         let by_quality = b.quality.total_cmp(&a.quality);
@@ -183,8 +183,8 @@ fn is_read_by_people(headers: &HeaderMap) -> bool {
 
 /// One clause of an Accept header.
 #[derive(Debug)]
-struct Clause<'h> {
-    media_type: &'h str,
+pub(super) struct Clause<'h> {
+    pub(super) media_type: &'h str,
     quality: f32,
     parameters: Vec<(&'h str, &'h str)>,
 }
@@ -223,7 +223,7 @@ impl<'h> Clause<'h> {
     }
 
     /// The last parameter of this name, if it has a value.
-    fn parameter(&self, name: &str) -> Option<&'h str> {
+    pub(super) fn parameter(&self, name: &str) -> Option<&'h str> {
         let mut parameters = self.parameters.iter();
         let found = parameters.rfind(|(key, _)| *key == name);
         found

@@ -12,7 +12,7 @@ use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use metrics::Histogram;
 
 use super::body::{Pieces, ResponseBody};
@@ -108,6 +108,18 @@ fn packed(code: StatusCode, form: &Form, body: Vec<u8>) -> Answer {
         return answer(code, media_type, body.into());
     }
     let mut answer = answer(code, media_type, gzip::compressed(&body).into());
+    mark_gzip(&mut answer);
+    answer
+}
+
+/// A page of metrics in Prometheus' text format, compressed for whoever accepts that.
+pub fn metrics(page: String, headers: &HeaderMap) -> Answer {
+    const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+    if !gzip::is_accepted(headers) {
+        return answer(StatusCode::OK, MEDIA_TYPE, page.into());
+    }
+    let body = gzip::compressed(page.as_bytes());
+    let mut answer = answer(StatusCode::OK, MEDIA_TYPE, body.into());
     mark_gzip(&mut answer);
     answer
 }

@@ -26,6 +26,12 @@ pub enum Route {
     Health(Root, String),
     /// `/metrics`.
     Metrics,
+    /// `/metrics/slis`.
+    Slis,
+    /// `/statusz`.
+    Statusz,
+    /// `/flagz`.
+    Flagz,
     /// `/api`.
     LegacyVersions,
     /// `/apis`.
@@ -134,6 +140,9 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
     match parts.as_slice() {
         [""] | ["index.html"] => Ok(Route::Index),
         ["metrics"] => probed(method, Route::Metrics),
+        ["metrics", "slis"] => probed(method, Route::Slis),
+        ["statusz"] => probed(method, Route::Statusz),
+        ["flagz"] => probed(method, Route::Flagz),
         ["version"] => read(method, Route::Version),
         ["api"] => read(method, Route::LegacyVersions),
         ["apis"] | ["apis", _] if info.path.ends_with("//") => Err(Miss::Page),

@@ -16,7 +16,7 @@ use crate::server::features::Features;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
 use crate::server::filters::seats::Seats;
 use crate::server::generation::Generations;
-use crate::server::handlers::Unattended;
+use crate::server::handlers::{Process, Unattended};
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
@@ -60,6 +60,8 @@ pub struct ApiServer {
     pub audit: Option<Arc<Audit>>,
     /// What feature gates leave on.
     pub(in crate::server) features: Features,
+    /// What `/statusz` and `/flagz` tell.
+    pub(in crate::server) process: Process,
     /// Tells of requests in the log.
     pub(in crate::server) access_log: AccessLog,
     /// The measurements and the metrics page.
@@ -102,6 +104,8 @@ pub struct ApiServerConfig {
     pub audit: Option<Arc<Audit>>,
     /// What feature gates leave on.
     pub features: Features,
+    /// What `/statusz` and `/flagz` tell.
+    pub process: Process,
     /// Which requests have a line in the log.
     pub access_log: AccessLogMode,
     /// Produces the metrics page. Without it `/metrics` is empty.
@@ -121,6 +125,13 @@ impl ApiServer {
     pub fn metrics_page(&self) -> String {
         let catalog = Arc::clone(&self.generations.current().catalog);
         self.health.measure();
+        // Each of them is part of this process.
+        for group in catalog.groups() {
+            for version in &group.versions {
+                let name = format!("{}.{}", version.version, group.name);
+                metrics::gauge!("aggregator_unavailable_apiservice", "name" => name).set(0.0);
+            }
+        }
         self.measures
             .render(|group, version, plural| catalog.find(group, version, plural).is_some())
     }
@@ -151,6 +162,7 @@ impl ApiServer {
             issuer: parts.issuer,
             audit: parts.audit,
             features: parts.features,
+            process: parts.process,
             access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),
             large_requests: parts.large_requests,

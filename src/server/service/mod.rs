@@ -47,6 +47,7 @@ use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::user_info::{MASTERS, UserInfo};
+use crate::clock;
 use crate::registry::RequestContext;
 
 /// The service of one thread. Clones share it.
@@ -78,8 +79,9 @@ impl HttpService for Service {
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         let server = &self.thread.server;
-        // kube-apiserver compresses the one document of OpenAPI v2 all the same.
-        if !server.features.response_compression && parts.uri.path() != "/openapi/v2" {
+        // kube-apiserver compresses the one document of OpenAPI v2, and metrics, all the same.
+        let is_packed = |path: &str| path == "/openapi/v2" || path.starts_with("/metrics");
+        if !server.features.response_compression && !is_packed(parts.uri.path()) {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
@@ -158,6 +160,9 @@ impl Service {
                 respond::refusal(&status, &handlers::refusal_form(&parts.headers, &query))
             }
         });
+        if let Some(bytes) = record.body_bytes.get() {
+            self.thread.requests.body(&running.labels, bytes);
+        }
         running.finish(answer.status().as_u16());
         answer
     }
@@ -179,9 +184,13 @@ impl Service {
         let requester = self.requester(parts, (info, &query), record).await?;
         let counted = self.admitted(info, &requester.user)?.map(Arc::new);
         let attributes = Attributes::of(&requester.user, info, &query);
+        let began = Instant::now();
         let authorized = authorization::authorize(&*server.authorizer, &attributes);
         record.authorized(authorized.is_ok());
-        self.thread.requests.authorized(authorized.is_ok());
+        let is_granted = authorized.is_ok() && !requester.user.is_in(MASTERS);
+        self.thread
+            .requests
+            .authorized(authorized.is_ok(), is_granted, began.elapsed());
         authorized?;
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
@@ -299,6 +308,10 @@ impl Service {
         let known = authenticated.as_ref().ok();
         let name = known.map(|known| known.user.name.as_str());
         self.thread.requests.authenticated(name, began.elapsed());
+        if let Some(ends) = known.and_then(|known| known.ends) {
+            let left = ends - clock::now().as_second();
+            self.thread.requests.certificate(left);
+        }
         let known = authenticated.map_err(|refused| {
             server.refused_logins.tell(parts, &refused);
             Box::new(Status::unauthorized())
@@ -363,6 +376,9 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::Health(Root::Livez, _) => labels.at("/livez"),
         Route::Health(Root::Readyz, _) => labels.at("/readyz"),
         Route::Metrics => labels.at("/metrics"),
+        Route::Slis => labels.at("/metrics/slis"),
+        Route::Statusz => labels.at("/statusz"),
+        Route::Flagz => labels.at("/flagz"),
         Route::LegacyVersions => labels.at("/api"),
         Route::Groups | Route::Group(_) | Route::Resources { .. } => labels.at("/apis"),
         Route::OpenApiV2 => labels.at("/openapi/v2"),
@@ -390,6 +406,10 @@ async fn handle(
         Route::Resource(target) => handlers::resource(scope, target, body).await?,
         Route::Health(root, check) => server.health.answer(root, &check, &scope.query),
         Route::Metrics => handlers::metrics(scope),
+        Route::Slis => handlers::slis(scope),
+        Route::Statusz if server.features.statusz => handlers::statusz(scope)?,
+        Route::Flagz if server.features.flagz => handlers::flagz(scope)?,
+        Route::Statusz | Route::Flagz => return Err(Miss::Page.into()),
         Route::Index => handlers::index(scope),
         Route::Version => handlers::version(scope)?,
         Route::LegacyVersions => {

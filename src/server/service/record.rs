@@ -1,6 +1,6 @@
 //! What is remembered of a request while it is answered, for the access log and the audit log.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -27,6 +27,8 @@ pub struct RequestRecord {
     pub warnings: Warnings,
     /// The object that it writes.
     pub subject: Arc<Subject>,
+    /// The bytes of the body, once it was read.
+    pub body_bytes: Cell<Option<usize>>,
     began: Instant,
     info: OnceCell<RequestInfo>,
     /// Who has sent it.
@@ -41,6 +43,7 @@ impl RequestRecord {
         RequestRecord {
             audit_id,
             warnings: Warnings::default(),
+            body_bytes: Cell::new(None),
             began: Instant::now(),
             info: OnceCell::new(),
             user: OnceCell::new(),

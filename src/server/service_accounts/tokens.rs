@@ -297,6 +297,7 @@ impl Authenticator for ServiceAccountTokens {
             user: Arc::clone(&verified.user),
             access: verified.access.clone(),
             audiences: Some(audiences),
+            ends: None,
             check: Some(Arc::new(Presented {
                 objects: self.objects.get().cloned(),
                 looked_up: is_looked_up.then(|| zeroize::Zeroizing::new(token.to_vec())),

@@ -1,9 +1,9 @@
 //! Client certificates: what they say, whether their key can be proven, and who signed them.
 //!
-//! kube-apiserver accepts what Go's crypto/x509 accepts: certificates of version 1, authorities that
-//! act as clients, any critical extension until it is asked about. The library that rustls uses for
-//! servers accepts less, so the path to an authority is looked for here. Signatures are verified by
-//! rustls' algorithms.
+//! kube-apiserver accepts what Go's crypto/x509 accepts: certificates of version 1, authorities
+//! that act as clients, any critical extension until it is asked about. The library that rustls
+//! uses for servers accepts less, so the path to an authority is looked for here. Signatures are
+//! verified by rustls' algorithms.
 
 mod certificate;
 mod names;

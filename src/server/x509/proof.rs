@@ -1,5 +1,5 @@
-//! Whether the client of a handshake has the key of its certificate. Nothing else of the certificate
-//! matters here.
+//! Whether the client of a handshake has the key of its certificate. Nothing else of the
+//! certificate matters here.
 
 use std::ops::RangeInclusive;
 

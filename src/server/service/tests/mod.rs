@@ -21,6 +21,7 @@ use crate::config::AccessLogMode;
 use crate::server::auth::{self, Authenticators, Revocations, StaticTokens, Token};
 use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
+use crate::server::handlers::Process;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
@@ -53,6 +54,10 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         issuer: None,
         audit: None,
         features: Features::of(|_| true),
+        process: Process {
+            started: crate::clock::now(),
+            flags: Arc::new([("a".to_owned(), "b".to_owned())]),
+        },
         access_log: AccessLogMode::Off,
         metrics: None,
         metrics_lines: None,
