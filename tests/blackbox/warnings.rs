@@ -271,6 +271,8 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
     let created = client.call(Call::post(path, &local)).await;
     assert_eq!(told(&created), 0, "{}", created.text());
     created.expect(201);
+}
+
 /// Who selects a port by its name gets the first one, so each later one of that name is told of,
 /// behind what is said of the ports themselves: in pods and templates, init containers first.
 #[tokio::test]

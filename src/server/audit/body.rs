@@ -145,7 +145,7 @@ impl Body {
             BodyForm::Text(_) if is_yaml => serde_saphyr::from_slice(bytes).ok(),
             BodyForm::Text(_) if is_document => {
                 deep::from_json(go_json_text(bytes).as_bytes()).ok()
-            },
+            }
             BodyForm::Text(_) => None,
         }
     }
