@@ -70,6 +70,7 @@ mod past;
 mod planted_files;
 mod privileged;
 mod protobuf;
+mod quantities;
 mod raw_json;
 mod refusals;
 mod removed;

@@ -186,7 +186,59 @@ async fn values_of_others_come_and_go(further: &[&str]) {
     let created = client.call(Call::post(&path, &body("x", "1"))).await;
     created.expect(201);
     assert_eq!(elsewhere.event().await["object"]["metadata"]["name"], "x");
+    values_of_other_types_are_unreadable(&client, &etcd).await;
     etcd.close().await;
+}
+
+/// A value of the right kind is no object if a field has another type: it is shown in no form, and
+/// a plain deletion removes it.
+async fn values_of_other_types_are_unreadable(client: &Client, etcd: &EtcdEngine) {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let whole = |metadata: &str, rest: &str| {
+        format!(
+            "{{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{{\"name\":\"c\",\
+             \"namespace\":\"default\",\"uid\":\"u\"{metadata}}}{rest}}}\n"
+        )
+    };
+    let mut bytes = whole("", ",\"data\":{\"k\":\"??\"}").into_bytes();
+    for byte in bytes.iter_mut().filter(|byte| **byte == b'?') {
+        *byte = 0xff;
+    }
+    for value in [
+        whole("", ",\"data\":[1,2]").into_bytes(),
+        whole("", ",\"data\":{\"k\":7}").into_bytes(),
+        whole(",\"finalizers\":5", "").into_bytes(),
+        whole(",\"labels\":{\"a\":[]}", "").into_bytes(),
+        whole("", ",\"immutable\":\"yes\"").into_bytes(),
+        whole("", ",\"data\":{\"k\":\"\\ud800\"}").into_bytes(),
+        bytes,
+    ] {
+        let shown = String::from_utf8_lossy(&value).into_owned();
+        let list = client.call(Call::get(CONFIGMAPS)).await.expect(200);
+        let path = format!("{CONFIGMAPS}?watch=true&resourceVersion={}", version(&list));
+        let mut watch = client.watch(&path).await;
+        put(etcd, "configmaps/default/c", &value).await;
+        let event = watch.event().await;
+        assert_eq!(event["type"], "ERROR", "{shown}: {event}");
+        for accept in ["application/json", PROTOBUF, "application/yaml"] {
+            let list = Call::get(CONFIGMAPS).header("accept", accept);
+            let refused = client.call(list).await;
+            assert_eq!(
+                refused.status,
+                500,
+                "{shown} as {accept}: {}",
+                refused.text()
+            );
+            let named = refused.text().contains("/registry/configmaps/default/c");
+            assert!(named, "{shown} as {accept}: {}", refused.text());
+        }
+        client
+            .call(Call::get(&configmap("c")))
+            .await
+            .refusal(500, "InternalError");
+        client.call(Call::delete(&configmap("c"))).await.expect(200);
+        client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -51,4 +51,9 @@ pub use ticket::{Ticket, TicketIssuer, ticket};
 pub trait Engine: DataEngine + LeaseEngine + MaintenanceEngine {
     /// Stops accepting work, makes everything acknowledged durable, and closes files.
     fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Whether others write to the store, too.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }

@@ -522,4 +522,8 @@ impl Engine for FaultyEngine {
     fn close(&self) -> BoxFuture<'_, ()> {
         self.inner.close()
     }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
 }

@@ -5,6 +5,8 @@
 //!
 //! Everything is built once from the catalog. All requests get the same bytes.
 
+mod documents;
+
 use std::collections::HashMap;
 
 use bytes::Bytes;
@@ -12,13 +14,18 @@ use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY,
 };
 use http::{Response, StatusCode};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use sha2::{Digest, Sha512};
 
+use self::documents::{
+    ApiGroup, ApiGroupDiscovery, ApiGroupDiscoveryList, ApiGroupList, ApiResource,
+    ApiResourceDiscovery, ApiResourceList, ApiSubresourceDiscovery, ApiVersionDiscovery,
+    ApiVersions, Metadata, ResponseKind, ServerAddress, Version,
+};
 use super::body::ResponseBody;
 use super::encoding::Conversion;
 use super::respond::{self, Answer, Form};
-use crate::api::resource::{ResourceDefinition, Verb};
+use crate::api::resource::Verb;
 use crate::registry::RestStorage;
 use crate::registry::catalog::{Group, GroupVersion, ServedResource};
 
@@ -99,17 +106,19 @@ impl Discovery {
             })
             .collect();
         Discovery {
-            legacy_versions: bytes(&json!({
-                "kind": "APIVersions",
-                "versions": versions,
-                "serverAddressByClientCIDRs":
-                    [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-            })),
-            groups: bytes(&json!({
-                "kind": "APIGroupList",
-                "apiVersion": "v1",
-                "groups": named().map(group_entry).collect::<Vec<_>>(),
-            })),
+            legacy_versions: bytes(&ApiVersions {
+                kind: "APIVersions",
+                versions,
+                server_addresses: [ServerAddress {
+                    client_cidr: "0.0.0.0/0",
+                    server_address: address,
+                }],
+            }),
+            groups: bytes(&ApiGroupList {
+                kind: "APIGroupList",
+                api_version: "v1",
+                groups: named().map(group_entry).collect(),
+            }),
             by_group: named()
                 .map(|group| (group.name.clone(), group_document(group)))
                 .collect(),
@@ -187,11 +196,11 @@ impl Discovery {
     }
 }
 
-fn bytes(value: &Value) -> Vec<u8> {
-    match value {
-        Value::Object(members) => crate::storage::codec::encode_document(members),
-        other => other.to_string().into_bytes(),
-    }
+fn bytes(document: &impl Serialize) -> Vec<u8> {
+    // Documents of texts and flags can always be written.
+    let mut bytes = serde_json::to_vec(document).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
 }
 
 /// `apps/v1`, or `v1` for the core group.
@@ -204,52 +213,44 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// A group without kind and apiVersion, as the list of groups contains it (API-23).
-fn group_entry(group: &Group) -> Value {
-    let versions: Vec<Value> = group
-        .versions
-        .iter()
-        .map(|version| {
-            json!({
-                "groupVersion": group_version(&group.name, &version.version),
-                "version": version.version,
-            })
-        })
-        .collect();
-    json!({
-        "name": group.name,
-        "preferredVersion": versions.first(),
-        "versions": versions,
-    })
+fn group_entry(group: &Group) -> ApiGroup<'_> {
+    let versions = group.versions.iter().map(|version| Version {
+        group_version: group_version(&group.name, &version.version),
+        version: &version.version,
+    });
+    let versions: Vec<Version<'_>> = versions.collect();
+    ApiGroup {
+        kind: None,
+        api_version: None,
+        name: &group.name,
+        preferred_version: versions.first().cloned(),
+        versions,
+    }
 }
 
 fn group_document(group: &Group) -> Vec<u8> {
-    let mut document = group_entry(group);
-    document["kind"] = "APIGroup".into();
-    document["apiVersion"] = "v1".into();
-    bytes(&document)
+    bytes(&ApiGroup {
+        kind: Some("APIGroup"),
+        api_version: Some("v1"),
+        ..group_entry(group)
+    })
 }
 
 /// The resources and subresources of a version, sorted by name (API-25).
 fn resource_list(group: &str, version: &GroupVersion, has_hashes: bool) -> Vec<u8> {
-    let mut resources: Vec<Value> = version
-        .resources
-        .iter()
-        .flat_map(|resource| {
-            let subresources = resource.subresources.iter();
-            let subresources = subresources.map(|storage| subresource_entry(&**storage));
-            std::iter::once(resource_entry(&*resource.storage, has_hashes)).chain(subresources)
-        })
-        .collect();
-    resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
-    let mut document = Map::new();
-    document.insert("kind".to_owned(), "APIResourceList".into());
-    if !group.is_empty() {
-        document.insert("apiVersion".to_owned(), "v1".into());
-    }
-    let name = group_version(group, &version.version);
-    document.insert("groupVersion".to_owned(), name.into());
-    document.insert("resources".to_owned(), resources.into());
-    bytes(&Value::Object(document))
+    let resources = version.resources.iter().flat_map(|resource| {
+        let subresources = resource.subresources.iter();
+        let subresources = subresources.map(|storage| subresource_entry(&**storage));
+        std::iter::once(resource_entry(&*resource.storage, has_hashes)).chain(subresources)
+    });
+    let mut resources: Vec<ApiResource<'_>> = resources.collect();
+    resources.sort_by(|a, b| a.name.cmp(&b.name));
+    bytes(&ApiResourceList {
+        kind: "APIResourceList",
+        api_version: (!group.is_empty()).then_some("v1"),
+        group_version: group_version(group, &version.version),
+        resources,
+    })
 }
 
 fn verbs(storage: &dyn RestStorage) -> Vec<&'static str> {
@@ -257,121 +258,110 @@ fn verbs(storage: &dyn RestStorage) -> Vec<&'static str> {
     verbs.into_iter().map(Verb::as_str).collect()
 }
 
-fn resource_entry(storage: &dyn RestStorage, has_hash: bool) -> Value {
+fn resource_entry(storage: &dyn RestStorage, has_hash: bool) -> ApiResource<'_> {
     let definition = storage.resource();
-    let mut entry = entry(storage, &definition.plural, &definition.singular);
-    if let Some(hash) = storage.storage_version_hash().filter(|_| has_hash) {
-        entry["storageVersionHash"] = hash.into();
+    ApiResource {
+        short_names: &definition.short_names,
+        categories: &definition.categories,
+        storage_version_hash: storage.storage_version_hash().filter(|_| has_hash),
+        ..entry(storage, definition.plural.clone(), &definition.singular)
     }
-    add_names(&mut entry, definition);
-    entry
 }
 
-fn subresource_entry(storage: &dyn RestStorage) -> Value {
+fn subresource_entry(storage: &dyn RestStorage) -> ApiResource<'_> {
     let plural = &storage.resource().plural;
     let name = format!("{plural}/{}", storage.subresource().unwrap_or_default());
-    entry(storage, &name, "")
+    entry(storage, name, "")
 }
 
 /// The fields that resources and subresources share. A kind of another version is listed with that
 /// version (API-25).
-fn entry(storage: &dyn RestStorage, name: &str, singular: &str) -> Value {
-    let (resource, kind) = (storage.resource(), storage.response_kind());
-    let mut entry = json!({
-        "name": name,
-        "singularName": singular,
-        "namespaced": resource.is_namespaced(),
-        "kind": kind.kind,
-        "verbs": verbs(storage),
-    });
-    if (&kind.group, &kind.version) != (&resource.group, &resource.version) {
-        entry["group"] = kind.group.clone().into();
-        entry["version"] = kind.version.clone().into();
-    }
-    entry
-}
-
-fn add_names(entry: &mut Value, definition: &ResourceDefinition) {
-    if !definition.short_names.is_empty() {
-        entry["shortNames"] = definition.short_names.clone().into();
-    }
-    if !definition.categories.is_empty() {
-        entry["categories"] = definition.categories.clone().into();
+fn entry<'d>(
+    storage: &'d dyn RestStorage,
+    name: String,
+    singular_name: &'d str,
+) -> ApiResource<'d> {
+    let ResponseKind {
+        group,
+        version,
+        kind,
+    } = response_kind(storage);
+    ApiResource {
+        name,
+        singular_name,
+        namespaced: storage.resource().is_namespaced(),
+        group,
+        version,
+        kind,
+        verbs: verbs(storage),
+        short_names: &[],
+        categories: &[],
+        storage_version_hash: None,
     }
 }
 
 /// All these groups in one document (API-34, API-35).
 fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
-    let items: Vec<Value> = groups
-        .map(|group| {
-            let metadata = match group.name.as_str() {
-                "" => json!({}),
-                name => json!({"name": name}),
-            };
-            let versions: Vec<Value> = group
-                .versions
-                .iter()
-                .map(|version| {
-                    let resources = version.resources.iter();
-                    json!({
-                        "version": version.version,
-                        "resources": resources.map(aggregated_entry).collect::<Vec<_>>(),
-                        "freshness": "Current",
-                    })
-                })
-                .collect();
-            json!({"metadata": metadata, "versions": versions})
-        })
-        .collect();
-    let body = bytes(&json!({
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": items,
-    }));
+    let items = groups.map(|group| ApiGroupDiscovery {
+        metadata: Metadata { name: &group.name },
+        versions: group.versions.iter().map(aggregated_version).collect(),
+    });
+    let body = bytes(&ApiGroupDiscoveryList {
+        kind: "APIGroupDiscoveryList",
+        api_version: "apidiscovery.k8s.io/v2",
+        metadata: Metadata { name: "" },
+        items: items.collect(),
+    });
     Tagged {
         tag: Tag::of(&body),
         body: body.into(),
     }
 }
 
-/// The kind of responses. An empty group and version mean those of the list (API-35).
-fn response_kind(storage: &dyn RestStorage) -> Value {
+fn aggregated_version(version: &GroupVersion) -> ApiVersionDiscovery<'_> {
+    ApiVersionDiscovery {
+        version: &version.version,
+        resources: version.resources.iter().map(aggregated_entry).collect(),
+        freshness: "Current",
+    }
+}
+
+fn response_kind(storage: &dyn RestStorage) -> ResponseKind<'_> {
     let (resource, kind) = (storage.resource(), storage.response_kind());
     let own = (&kind.group, &kind.version) == (&resource.group, &resource.version);
     let (group, version) = match own {
         true => ("", ""),
         false => (kind.group.as_str(), kind.version.as_str()),
     };
-    json!({"group": group, "version": version, "kind": kind.kind})
+    ResponseKind {
+        group,
+        version,
+        kind: &kind.kind,
+    }
 }
 
-fn aggregated_entry(resource: &ServedResource) -> Value {
+fn aggregated_entry(resource: &ServedResource) -> ApiResourceDiscovery<'_> {
     let storage = &*resource.storage;
     let definition = storage.resource();
-    let mut entry = json!({
-        "resource": definition.plural,
-        "responseKind": response_kind(storage),
-        "scope": if definition.is_namespaced() { "Namespaced" } else { "Cluster" },
-        "singularResource": definition.singular,
-        "verbs": verbs(storage),
+    let subresources = resource.subresources.iter();
+    let subresources = subresources.map(|storage| ApiSubresourceDiscovery {
+        subresource: storage.subresource(),
+        response_kind: response_kind(&**storage),
+        verbs: verbs(&**storage),
     });
-    add_names(&mut entry, definition);
-    let subresources: Vec<Value> = resource
-        .subresources
-        .iter()
-        .map(|storage| {
-            json!({
-                "subresource": storage.subresource(),
-                "responseKind": response_kind(&**storage),
-                "verbs": verbs(&**storage),
-            })
-        })
-        .collect();
-    if !subresources.is_empty() {
-        entry["subresources"] = subresources.into();
+    ApiResourceDiscovery {
+        resource: &definition.plural,
+        response_kind: response_kind(storage),
+        scope: match definition.is_namespaced() {
+            true => "Namespaced",
+            false => "Cluster",
+        },
+        singular_resource: &definition.singular,
+        verbs: verbs(storage),
+        short_names: &definition.short_names,
+        categories: &definition.categories,
+        subresources: subresources.collect(),
     }
-    entry
 }
 
 #[cfg(test)]

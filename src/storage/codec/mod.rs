@@ -265,6 +265,24 @@ impl Codec {
         Ok(object)
     }
 
+    /// Checks that the fields of an object that others have stored have the types of its kind.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when one has another type, or a text that is none.
+    pub fn check_types(&self, key: &Key, object: &CachedObject) -> Result<(), DecodeError> {
+        let Some((schema, id)) = self.definition.object_type.found() else {
+            return Ok(());
+        };
+        let checked = crate::api::protobuf::check_json(schema, id, &object.wire());
+        checked.map_err(|error| {
+            // No part of the value, which may be a secret.
+            let at = error.column();
+            let reason =
+                format!("the field at byte {at} of its JSON is not of the type of its kind");
+            fault(key, object.revision, reason)
+        })
+    }
+
     /// The attributes and offsets of stored bytes. `None` when they are not canonical.
     fn canonical(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
         let is_whole = value.starts_with(&self.head) && value.ends_with(b"}");

@@ -298,6 +298,10 @@ impl Engine for EtcdEngine {
         self.cluster.closed.send_replace(true);
         ready(()).boxed()
     }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }
 
 /// etcd does not say when a prefix last changed. It may have been at the store's revision.

@@ -86,11 +86,13 @@ impl Decision<'_> {
         } = &requested(&destination.chosen);
         let codec = Codec::new(hub.clone()).stored_as(form);
         let transformer = transformers.transformer_for(group, name);
+        let engine = engines.engine(&destination.back_end)?;
         let decoder = StoredDecoder::measured_as(measured_as(hub), codec, transformer);
+        let decoder = decoder.shared(engine.is_shared());
         Ok(StoragePlan {
             resource: Arc::new(resource),
             versions,
-            engine: engines.engine(&destination.back_end)?,
+            engine,
             decoder: Arc::new(decoder),
             destination,
         })

@@ -17,6 +17,8 @@ pub struct StoredDecoder {
     pub codec: Codec,
     /// Its transformer.
     pub transformer: Arc<dyn Transformer>,
+    /// Whether others write to the store, so that the types of values must be checked.
+    is_shared: bool,
     pub(super) metrics: Metrics,
 }
 
@@ -37,8 +39,16 @@ impl StoredDecoder {
         StoredDecoder {
             codec,
             transformer,
+            is_shared: false,
             metrics: Metrics::new(group, resource),
         }
+    }
+
+    /// The same decoder for a store that others write to. A value of the right kind whose fields
+    /// have other types can't be read there.
+    #[must_use]
+    pub fn shared(self, is_shared: bool) -> StoredDecoder {
+        StoredDecoder { is_shared, ..self }
     }
 
     fn transformed(
@@ -65,6 +75,10 @@ impl StoredDecoder {
         plain: &[u8],
     ) -> Result<CachedObject, DecodeError> {
         let decoded = self.codec.decode_stored(key, revision, plain);
+        let decoded = decoded.and_then(|object| match self.is_shared {
+            true => self.codec.check_types(key, &object).map(|()| object),
+            false => Ok(object),
+        });
         decoded.inspect_err(|_| self.metrics.decode_error())
     }
 }
@@ -97,6 +111,10 @@ impl Decode for StoredDecoder {
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
         let plain = self.transformed(key, revision, value)?;
-        self.codec.decode_stored(key, revision, &plain)
+        let object = self.codec.decode_stored(key, revision, &plain)?;
+        if self.is_shared {
+            self.codec.check_types(key, &object)?;
+        }
+        Ok(object)
     }
 }

@@ -9,6 +9,7 @@ mod yaml_key;
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
@@ -428,7 +429,17 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
+        if !self.reading.keeps_managed_fields || !self.is_quantity() {
+            return deserializer.deserialize_any(self);
+        }
+        // Go reads a quantity from the number as it is written, however long it is.
+        let literal = <&RawValue>::deserialize(deserializer)?.get();
+        if literal.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            self.reading.weigh(Some(literal.len()))?;
+            return Ok(self.quantity(literal));
+        }
+        let mut reader = deep::reader(literal.as_bytes());
+        reader.deserialize_any(self).map_err(D::Error::custom)
     }
 }
 

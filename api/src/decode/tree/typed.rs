@@ -9,6 +9,7 @@ use super::super::go_time::Decimals;
 use super::super::{scalar, scalars};
 use super::{Guide, Node, Numbers, Reading, is_minus_zero};
 use crate::document_paths::json_type;
+use crate::go_json::write_value;
 use crate::quantity::{self, QuantityError};
 use crate::schema::{Field, Scalar, Shape, Struct, Type};
 
@@ -68,6 +69,18 @@ impl Node<'_> {
         }
     }
 
+    /// Whether a quantity is expected.
+    pub(super) fn is_quantity(&self) -> bool {
+        matches!(&self.guide, Guide::Type(_, of, _) if of.shape == Shape::Scalar(Scalar::Quantity))
+    }
+
+    /// The quantity in a text, as it is printed.
+    pub(super) fn quantity(self, text: &str) -> Value {
+        let printed = quantity::printed(text);
+        self.reading
+            .parsed(printed.map_err(|error| error.to_string()))
+    }
+
     fn typed_scalar(self, value: Value, fraction: Option<f64>, scalar: Scalar) -> Value {
         let Guide::Type(_, of, at) = self.guide else {
             return value;
@@ -107,12 +120,11 @@ impl Node<'_> {
             (Scalar::Duration, Value::String(text)) => {
                 reading.parsed(go_duration::canonical(&text))
             }
+            (Scalar::Quantity, Value::String(text)) => self.quantity(&text),
             (Scalar::Quantity, value) => {
-                let text = match &value {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                reading.parsed(quantity::printed(&text).map_err(|error| error.to_string()))
+                let mut text = Vec::new();
+                write_value(&mut text, &value);
+                self.quantity(&String::from_utf8_lossy(&text))
             }
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
                 reading.refuse(|| type_error(json_type(&value), "string", at.owner, at));
