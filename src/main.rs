@@ -67,7 +67,7 @@ fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>,
     store.map_err(|error| error.to_string())
 }
 
-/// Serves until stopped. What libraries say when the system gives them nothing is told in one line.
+/// Serves until stopped. A panic of a library that the system refuses something becomes one line.
 fn start(config: Config, started: Instant) -> ExitCode {
     if let Err(low) = process_limits::check() {
         cli::complain("taffrail", &low);

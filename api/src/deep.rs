@@ -1,12 +1,12 @@
 //! Room on the stack for documents that nest deeply.
 //!
-//! What reads, copies, compares, prints and drops a tree calls itself for each level. Every thread
-//! of the daemon has room for [`SHALLOW`] levels, and no reader makes a deeper tree on it. What
-//! meets a deeper document asks for more: [`with_room`] and [`retry_with_room`] for a step, and
-//! [`Roomy`] for a request, whose trees live as long as the request. They run on a stack that has
-//! room for [`MAX_DEPTH`] levels and is given back afterwards. So a reader asks [`levels`] how deep
-//! it may go, and a tree never leaves the stack that has room for it. A reader that stops for want
-//! of room says so by [`note`], which costs nothing where documents are as shallow as most.
+//! Functions that read, copy, compare, print and drop a tree call themselves for each level. Every
+//! thread of the daemon has room for [`SHALLOW`] levels, and no reader makes a deeper tree on it.
+//! What meets a deeper document asks for more: [`with_room`] and [`retry_with_room`] for a step,
+//! and [`Roomy`] for a request, whose trees live as long as the request. They run on a stack that
+//! has room for [`MAX_DEPTH`] levels and is given back afterwards. So a reader asks [`levels`] how
+//! deep it may go, and a tree never leaves the stack that has room for it. A reader that stops for
+//! want of room says so by [`note`], which costs nothing where documents are as shallow as most.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -43,7 +43,7 @@ pub const YAML_LEVEL_BYTES: usize = if cfg!(debug_assertions) {
 /// The stack that [`MAX_DEPTH`] levels take.
 const ROOM: usize = LEVEL_BYTES * MAX_DEPTH;
 
-/// What is there besides: for what is around the tree.
+/// Room for the functions around the tree.
 const AROUND: usize = 1024 * 1024;
 
 thread_local! {
@@ -153,7 +153,7 @@ pub async fn room() {
             return Poll::Ready(());
         }
         ASKED.set(true);
-        // What is between here and there may poll only what was woken.
+        // A combinator between here and there may poll only the future that was woken.
         context.waker().wake_by_ref();
         Poll::Pending
     })

@@ -57,7 +57,7 @@ impl Object {
     }
 
     /// As [`Object::read`], with nothing but the metadata, of a text that begins with the value of
-    /// `metadata`. What is behind it is not read, however deep it is.
+    /// `metadata`. Members behind it are not read, however deep they are.
     ///
     /// # Errors
     /// Text that begins with no JSON object.

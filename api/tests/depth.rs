@@ -39,7 +39,8 @@ const CONSTRUCTS: [(&str, &str, usize, BodyFormat); 8] = [
     ("!!seq [", "]", 1, BodyFormat::Yaml),
 ];
 
-/// What reads, copies, compares and drops a tree of the most levels has the stack that it needs.
+/// Functions that read, copy, compare and drop a tree of the most levels have the stack that they
+/// need.
 #[test]
 fn documents() {
     for (open, close, of, format) in CONSTRUCTS {
@@ -69,7 +70,7 @@ fn documents() {
 
 type Step = fn(&Value);
 
-/// What is done with trees.
+/// The work on trees.
 const STEPS: [(&str, Step); 6] = [
     ("clone", |value| std::mem::forget(Value::clone(value))),
     ("compare", |value| {

@@ -34,14 +34,14 @@ struct Rate {
     untold: u64,
 }
 
-/// What a line says of a request.
+/// The fields of a line about a request.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedRequest<'r> {
     /// Its audit ID.
     pub audit_id: &'r str,
     /// The name of the user, if it is known.
     pub user: Option<&'r str>,
-    /// What the URL says, if it was understood.
+    /// The meaning of the URL, if it was understood.
     pub info: Option<&'r RequestInfo>,
     /// The name of the object in the body, or the one that was generated for it.
     pub name: Option<&'r str>,

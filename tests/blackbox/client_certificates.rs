@@ -218,13 +218,13 @@ async fn any_certificate_gets_an_answer_and_those_that_go_accepts_a_user_api_277
     let log = daemon.stderr();
     for (client, told) in &bad {
         assert!(log.contains(told), "{}: {log}", client.what);
-        // What anybody may see, they don't.
+        // They don't see what everybody sees.
         let shown = client.of(&daemon).client_over(Protocol::Http1);
         let answer = shown.call(Call::get("/version")).await;
         answer.refusal(401, "Unauthorized");
     }
 
-    // Whoever lacks the key gets nowhere.
+    // A client without the key gets nowhere.
     for (client, _) in &good {
         let other = KeyPair::generate().unwrap().serialize_pem();
         let target = daemon

@@ -17,7 +17,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 /// The levels of a value in the data of an object that has 10,000.
 const MOST: usize = 9_998;
 
-/// What opens and closes a level.
+/// The opening and the closing of a level.
 const CONSTRUCTS: [(&str, &str, &str); 6] = [
     (JSON, "[", "]"),
     (JSON, "{\"a\":", "}"),
@@ -157,7 +157,7 @@ async fn patches(client: &Client, one: &str, shown: &str) {
         let answer = send(client, "PATCH", path, (form, body)).await;
         shows(&answer, 200, shown);
     }
-    // What patches bring is as deep as what is there.
+    // Patches bring values as deep as the stored ones.
     let fresh = format!("{REVISIONS}/patched");
     let body = revision(JSON, "patched", "{}");
     send(client, "POST", REVISIONS, (JSON, &body))

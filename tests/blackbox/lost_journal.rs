@@ -71,7 +71,7 @@ async fn a_journal_that_is_no_longer_the_one_of_its_store_is_refused_with_what_t
         let items = list["items"].as_array().unwrap().len();
         assert!(items < 100, "{items}");
         assert_eq!(items >= 50, older, "{items} objects are left");
-        // Whoever saw what is lost does not take the store for one that it knows.
+        // A client that saw a lost revision does not take the store for one that it knows.
         let version_now = list["metadata"]["resourceVersion"].as_str().unwrap();
         assert!(version_now.parse::<u64>().unwrap() > newest);
         let watch = format!("{CONFIGMAPS}?watch=1&resourceVersion={newest}");
@@ -108,7 +108,7 @@ async fn a_store_has_one_owner_whatever_file_is_removed() {
         let said = String::from_utf8(ran.stderr).unwrap();
         assert!(said.contains("is in use by"), "without {name}: {said}");
     }
-    // What it holds in memory is served all the time.
+    // The daemon serves its caches all the time.
     let list = daemon
         .client()
         .call(Call::get(CONFIGMAPS))

@@ -273,7 +273,7 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
     created.expect(201);
 }
 
-/// Who selects a port by its name gets the first one, so each later one of that name is told of,
+/// A selector of a port by its name gets the first one, so each later one of that name is told of,
 /// behind what is said of the ports themselves: in pods and templates, init containers first.
 #[tokio::test]
 async fn ports_of_the_same_name_are_told_of_in_pods_and_templates() {

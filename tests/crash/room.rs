@@ -167,7 +167,7 @@ async fn a_store_opens_on_a_full_disk_at_the_price_of_its_ballast() {
     assert!(matches!(done, Ok(Outcome::Committed(_))), "{done:?}");
 }
 
-/// Whoever asks while the store is being opened again is told of the full disk, too (B16). Of a
+/// Requests while the store is being opened again are told of the full disk, too (B16). Of a
 /// commit that was under way nobody knows the outcome as long as the store can't be opened.
 #[tokio::test]
 async fn a_full_disk_is_told_to_everybody_until_there_is_room() {

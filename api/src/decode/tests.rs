@@ -389,7 +389,7 @@ fn numbers_keep_their_value() {
         );
     }
     assert!(json_value("1e400").is_err());
-    // What is not kept is not read.
+    // Members that are not kept are not read.
     let unknown = r#"{"metadata":{"name":"a"},"unknown":[1e400,{"a":-1e400}]}"#;
     decoded(unknown, &configmaps());
     assert!(yaml("a: .inf").is_err());

@@ -150,7 +150,7 @@ impl<'t> At<'t> {
 
     /// Goes behind a name.
     fn name(&mut self) {
-        // What it is called, and its type, may come first.
+        // Its name and type may come first.
         while self.rest.starts_with(['&', '!']) {
             self.skip_while(|letter| !letter.is_whitespace());
             self.space();

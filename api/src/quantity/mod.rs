@@ -604,7 +604,7 @@ mod tests {
         assert_eq!((great.value(), read("-1e99").value()), (i64::MAX, i64::MIN));
         assert!(great.is_whole() && !great.plus(&read("1m")).is_whole());
         assert_eq!(great.plus(&read("1m")).rounded(), great.plus(&read("1")));
-        // What is further apart than digits are kept for is the greater one.
+        // Of two parts further apart than digits are kept for, the sum is the greater one.
         assert_eq!(read("1e1000000000").plus(&read("1")), read("1e1000000000"));
     }
 

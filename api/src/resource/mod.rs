@@ -275,7 +275,7 @@ pub struct ResourceDefinition {
     pub row_conditions: Option<fn(&Object) -> Option<serde_json::Value>>,
     /// Why an object that has the type can't be read after all, if it can't.
     pub unreadable: Option<fn(&Object) -> Option<String>>,
-    /// What follows from its objects.
+    /// The effect of its objects.
     pub effect: Effect,
     /// Since when its version is deprecated, if it is.
     pub deprecation: Option<Deprecation>,
@@ -283,7 +283,7 @@ pub struct ResourceDefinition {
     pub object_type: ObjectType,
 }
 
-/// What follows from the objects of a kind (D-92).
+/// The effect of the objects of a kind (D-92).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// What Kubernetes says.

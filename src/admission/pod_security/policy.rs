@@ -68,7 +68,7 @@ impl LevelVersion {
 pub(super) struct Policy {
     /// What is refused.
     pub(super) enforce: LevelVersion,
-    /// What is written into the audit log.
+    /// The text for the audit log.
     pub(super) audit: LevelVersion,
     /// What is warned of.
     pub(super) warn: LevelVersion,

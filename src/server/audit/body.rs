@@ -29,7 +29,7 @@ use crate::server::negotiation::{self, BodyForm};
 /// Longer objects are left out, and an annotation says so.
 pub(super) const OBJECT_BYTES_MAX: usize = 4 << 20;
 
-/// What a request body holds.
+/// The content of a request body.
 #[derive(Clone, Debug)]
 pub enum Holds {
     /// An object of this kind.
@@ -47,7 +47,7 @@ pub struct Subject {
     created: OnceLock<String>,
 }
 
-/// What an object says of itself.
+/// The names in an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ObjectNames {
@@ -215,7 +215,7 @@ impl RequestBody {
     }
 }
 
-/// What an event shows of the body of a request.
+/// The part of a request's body that an event shows.
 pub(super) enum Shown {
     /// The document.
     Document(Box<RawValue>),

@@ -1,5 +1,7 @@
 use http::header::ACCEPT;
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::server::negotiation::{self, Offer};
 use crate::server::testing::{run, stored};
@@ -177,4 +179,38 @@ fn what_a_client_has_already_is_not_sent_again_api_33() {
         StatusCode::OK,
         "the tag is that of the aggregated form"
     );
+}
+
+/// Programs look for parts of the text, so members come in the order of Go's structs (A15).
+#[test]
+fn members_have_the_order_of_gos_structs() {
+    let text = |answer: Option<Answer>| match answer.unwrap().into_body() {
+        ResponseBody::Full(body) => String::from_utf8(body.to_vec()).unwrap(),
+        _ => panic!("no body"),
+    };
+    let (form, headers) = (Form::default(), HeaderMap::new());
+    let discovery = discovery();
+    let resources = text(discovery.resources("apps", "v1", &form));
+    for part in [
+        "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"apps/v1\",\"resources\":[",
+        "{\"name\":\"deployments\",\"singularName\":\"deployment\",\"namespaced\":true,\
+         \"kind\":\"Deployment\",\"verbs\":[",
+        "],\"shortNames\":[\"deploy\"],\"categories\":[\"all\"],\"storageVersionHash\":\"",
+    ] {
+        assert!(resources.contains(part), "{part} is not in {resources}");
+    }
+    let group = text(discovery.group("apps", &form));
+    assert!(
+        group.starts_with("{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"apps\",\"versions\":[{\"groupVersion\":"),
+        "{group}"
+    );
+    let aggregated = self::form(V2);
+    let all = text(Some(discovery.groups(&aggregated, &headers)));
+    for part in [
+        "{\"resource\":\"deployments\",\"responseKind\":{\"group\":\"\",\"version\":\"\",\
+         \"kind\":\"Deployment\"},\"scope\":\"Namespaced\",\"singularResource\":\"deployment\",\"verbs\":[",
+        "],\"freshness\":\"Current\"}",
+    ] {
+        assert!(all.contains(part), "{part} is not in {all}");
+    }
 }

@@ -24,14 +24,14 @@ const GROUP: &str = "config.k8s.io";
 const OLD_VERSION: &str = "v1alpha1";
 const VERSIONS: [&str; 2] = ["v1beta1", OLD_VERSION];
 
-/// What kube-apiserver says at the top of such a page.
+/// The text of kube-apiserver at the top of such a page.
 const UNSTABLE: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting \
                         compatibility guarantees and is for debugging purposes only.";
 
 /// First parts of paths that `/statusz` doesn't list.
 const UNLISTED: [&str; 6] = ["", "api", "apis", "openapi", "openid", ".well-known"];
 
-/// What the pages tell.
+/// The content of the pages.
 #[derive(Clone, Debug)]
 pub struct Process {
     /// When the process started.

@@ -86,7 +86,7 @@ pub fn accept(
     Ok(encoding)
 }
 
-/// What the query parameter `pretty` says, if it says anything. Only the words of Go for true ask
+/// The value of the query parameter `pretty`, if it has one. Only the words of Go for true ask
 /// for indented JSON (API-60).
 pub fn asked_pretty(query: &Query) -> Option<bool> {
     let text = query.first("pretty").filter(|text| !text.is_empty())?;

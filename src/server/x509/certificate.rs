@@ -1,4 +1,4 @@
-//! What a certificate says, as far as it matters for clients. Pure.
+//! The parts of a certificate that matter for clients. Pure.
 
 use std::collections::HashSet;
 

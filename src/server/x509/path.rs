@@ -66,7 +66,7 @@ struct Search<'s> {
     signatures: usize,
     /// How many names may still be compared.
     comparisons: usize,
-    /// What stood in the way first.
+    /// The first obstacle.
     obstacle: Option<Refused>,
 }
 

@@ -42,7 +42,7 @@ pub enum OpenError {
     NoLocks {
         /// The directory.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         source: io::Error,
     },
     /// The directory can't be made, entered or locked.
@@ -88,7 +88,7 @@ pub enum OpenError {
     Lost {
         /// The file.
         file: String,
-        /// What is wrong with which file.
+        /// The file, and the fault in it.
         what: String,
         /// The first revision that is missing.
         from: Revision,
@@ -146,7 +146,7 @@ pub enum Failure {
     /// Revisions are missing that were acknowledged, or may have been.
     #[error("it lacks {}: {what}", lost(*from, *up_to))]
     Lost {
-        /// What is wrong with which file.
+        /// The file, and the fault in it.
         what: String,
         /// The first revision that is missing.
         from: Revision,

@@ -238,7 +238,7 @@ impl Store {
             );
             inner.set_len(0)?;
         }
-        // What is wrong with the header must be known before redb has the file, which it changes.
+        // The header is checked before redb has the file, because redb changes it.
         let header = match inner.len()? {
             0 => None,
             _ => Some(Header::read(&*inner).map_err(Failure::Corrupt)?),
@@ -335,7 +335,7 @@ impl Store {
         }
     }
 
-    /// What was wrong with the first page that was not what it should be.
+    /// The fault in the first page that was not what it should be.
     pub fn damage(&self) -> Option<String> {
         self.checked.damage()
     }
@@ -473,7 +473,7 @@ impl Store {
     }
 }
 
-/// What is missing of a store that ends at a revision, if it was acknowledged further.
+/// The loss of a store that ends at a revision, if it was acknowledged further.
 fn missing(newest: Revision, acknowledged: Revision) -> Option<Loss> {
     (newest < acknowledged).then(|| Loss {
         what: format!(

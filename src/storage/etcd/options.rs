@@ -103,7 +103,7 @@ impl TlsFiles {
             .collect()
     }
 
-    /// What is in them.
+    /// Their content.
     pub(super) fn read(&self, url: &str) -> Result<Pem, ConnectError> {
         let Some(authority) = &self.authority else {
             return Err(ConnectError::NoAuthority(url.to_owned()));
@@ -150,7 +150,7 @@ impl TlsFiles {
     }
 }
 
-/// What the files hold, in PEM.
+/// The content of the files, in PEM.
 #[derive(PartialEq, Eq)]
 pub(super) struct Pem {
     pub(super) authority: Vec<u8>,

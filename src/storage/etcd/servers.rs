@@ -350,7 +350,7 @@ fn kv_client(door: &Door) -> Option<KvClient> {
     )
 }
 
-/// What connections to a member are made of.
+/// The parts of connections to a member.
 #[derive(Clone)]
 struct Door {
     endpoint: Endpoint,

@@ -54,7 +54,7 @@ impl ClientTls {
     /// began with.
     ///
     /// # Errors
-    /// [`ConnectError`] names the file. What was read before stays.
+    /// [`ConnectError`] names the file. The credentials read before stay.
     pub fn reload(&self) -> Result<bool, ConnectError> {
         let mut before = self.read.lock();
         let read = self.files.read("")?;
@@ -144,7 +144,7 @@ fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
 /// A connection on which the server has sent its first bytes.
 pub(super) struct Accepted<S> {
     stream: TlsStream<S>,
-    /// What it has sent, for whoever reads next.
+    /// The bytes it has sent, for the next reader.
     first: std::collections::VecDeque<u8>,
     /// How much of what is written next was sent already.
     sent: usize,

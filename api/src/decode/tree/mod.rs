@@ -436,7 +436,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
         let literal = <&RawValue>::deserialize(deserializer)?.get();
         if literal.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
             self.reading.weigh(Some(literal.len()))?;
-            return Ok(self.quantity(literal));
+            return Ok(self.reading.quantity(literal));
         }
         let mut reader = deep::reader(literal.as_bytes());
         reader.deserialize_any(self).map_err(D::Error::custom)

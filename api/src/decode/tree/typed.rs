@@ -74,13 +74,6 @@ impl Node<'_> {
         matches!(&self.guide, Guide::Type(_, of, _) if of.shape == Shape::Scalar(Scalar::Quantity))
     }
 
-    /// The quantity in a text, as it is printed.
-    pub(super) fn quantity(self, text: &str) -> Value {
-        let printed = quantity::printed(text);
-        self.reading
-            .parsed(printed.map_err(|error| error.to_string()))
-    }
-
     fn typed_scalar(self, value: Value, fraction: Option<f64>, scalar: Scalar) -> Value {
         let Guide::Type(_, of, at) = self.guide else {
             return value;
@@ -120,11 +113,11 @@ impl Node<'_> {
             (Scalar::Duration, Value::String(text)) => {
                 reading.parsed(go_duration::canonical(&text))
             }
-            (Scalar::Quantity, Value::String(text)) => self.quantity(&text),
+            (Scalar::Quantity, Value::String(text)) => reading.quantity(&text),
             (Scalar::Quantity, value) => {
                 let mut text = Vec::new();
                 write_value(&mut text, &value);
-                self.quantity(&String::from_utf8_lossy(&text))
+                reading.quantity(&String::from_utf8_lossy(&text))
             }
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
                 reading.refuse(|| type_error(json_type(&value), "string", at.owner, at));
@@ -171,6 +164,11 @@ impl Reading {
         result
             .transpose()
             .map_or(Value::Null, |result| self.parsed(result))
+    }
+
+    /// The quantity in a text, as it is printed.
+    pub(super) fn quantity(&mut self, text: &str) -> Value {
+        self.parsed(quantity::printed(text).map_err(|error| error.to_string()))
     }
 
     /// What the decoder of a type made of a text.

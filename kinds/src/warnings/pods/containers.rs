@@ -79,7 +79,7 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &Warnings) {
     });
 }
 
-/// Who selects a port by a name gets the first one of that name.
+/// A selector of a port by its name gets the first one of that name.
 pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &Warnings) {
     let mut first: HashMap<String, String> = HashMap::new();
     for_containers(spec, |container| {

@@ -35,14 +35,14 @@ impl Group {
 pub struct Found {
     /// The groups, in order.
     pub groups: Vec<Group>,
-    /// What is missing behind them.
+    /// The groups that are missing behind them.
     pub loss: Option<Loss>,
 }
 
 /// Groups that were durable, or may have been, and that are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What is wrong with which file.
+    /// The file, and the fault in it.
     pub what: String,
     /// A revision that is missing and the newest one known. Zero if none is known.
     pub up_to: Revision,
@@ -188,7 +188,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What a file holds that does not hold the epoch that is needed.
+    /// The content of a file that lacks the epoch that is needed.
     fn state(&self, file: &File) -> String {
         let path = &file.path;
         let Some(bytes) = &file.bytes else {

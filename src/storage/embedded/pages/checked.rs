@@ -21,11 +21,11 @@ const HEADER_OFFSET: u64 = 0;
 pub struct CheckedPages {
     file: Fenced,
     known: Arc<RwLock<Known>>,
-    /// What was wrong with the first page that was not what it should be.
+    /// The fault in the first page that was not what it should be.
     damage: Arc<Mutex<Option<String>>>,
 }
 
-/// What is known of the file's pages.
+/// The knowledge about the file's pages.
 #[derive(Debug, Default)]
 struct Known {
     region: Option<Region>,
@@ -35,8 +35,8 @@ struct Known {
     trees: Vec<Tree>,
 }
 
-/// What should begin at a place, in 64 bits: how to check it, and 56 bits of a checksum. A file has
-/// one for each 4 KiB.
+/// The page that should begin at a place, in 64 bits: how to check it, and 56 bits of a checksum. A
+/// file has one for each 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark(u64);
 
@@ -91,12 +91,12 @@ impl CheckedPages {
         }
     }
 
-    /// What was wrong with the first page that was not what it should be.
+    /// The fault in the first page that was not what it should be.
     pub fn damage(&self) -> Option<String> {
         self.damage.lock().clone()
     }
 
-    /// Checks a page that was read. What it says of its children is known then.
+    /// Checks a page that was read. Its children are known then.
     fn check(&self, offset: u64, bytes: &[u8]) -> Result<(), &'static str> {
         let (mark, tree) = {
             let known = self.known.read();
@@ -157,7 +157,7 @@ impl Known {
         }
     }
 
-    /// A parent names a page. What the database has written there is newer than any parent.
+    /// A parent names a page. A page that the database has written there is newer than any parent.
     fn name(&mut self, link: Option<Link>, tree: Tree) {
         let place = link.zip(self.region).and_then(|(link, region)| {
             let place = link.place(region)?;
@@ -181,9 +181,9 @@ impl Known {
     }
 }
 
-/// What the database reads instead of a damaged page: a branch whose children can't exist. An error
-/// would make the database refuse everything from then on, and other bytes might make it panic. So
-/// it refuses what needs this page.
+/// The page that the database reads instead of a damaged one: a branch whose children can't exist.
+/// An error would make the database refuse everything from then on, and other bytes might make it
+/// panic. So it refuses what needs this page.
 fn refusal(bytes: &mut [u8]) {
     /// A branch with one key and two children, whose numbers name pages of an impossible size. The
     /// key ends where the page's head does; of keys of one width the zeros behind it are one.
