@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use super::scalars;
 use super::tree::read_schema_or;
 use crate::document_paths::{FieldFault, FieldFaults, Place, go_kind, json_type};
-use crate::go_json::write_value;
 use crate::quantity;
 use crate::schema::{Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
 
@@ -172,14 +171,7 @@ fn convert_scalar(scalar: Scalar, of: &Type, value: &mut Value) -> Result<(), St
         Scalar::MicroTime => parsed(value, scalars::micro_time),
         Scalar::Duration => parsed(value, scalars::duration),
         Scalar::Quantity => {
-            let text = match &*value {
-                Value::String(text) => text.clone(),
-                other => {
-                    let mut text = Vec::new();
-                    write_value(&mut text, other);
-                    String::from_utf8_lossy(&text).into_owned()
-                }
-            };
+            let text = quantity::written(value);
             let printed = quantity::printed(&text).map_err(|error| error.to_string())?;
             *value = printed.into();
             Ok(())

@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 mod large;
 mod wrapped;
 
@@ -217,6 +219,21 @@ pub fn printed(text: &str) -> Result<String, QuantityError> {
         false => text
             .parse::<Quantity>()
             .map(|quantity| quantity.to_string()),
+    }
+}
+
+/// The text of a quantity in a tree, where a number has the text that Go gives it.
+pub fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => {
+            let number = number.as_f64().unwrap_or_default();
+            match (1e-6..1e21).contains(&number.abs()) {
+                true => format!("{number}"),
+                false => format!("{number:e}"),
+            }
+        }
+        other => other.to_string(),
     }
 }
 

@@ -9,7 +9,6 @@ use super::super::go_time::Decimals;
 use super::super::{scalar, scalars};
 use super::{Guide, Node, Numbers, Reading, is_minus_zero};
 use crate::document_paths::json_type;
-use crate::go_json::write_value;
 use crate::quantity::{self, QuantityError};
 use crate::schema::{Field, Scalar, Shape, Struct, Type};
 
@@ -114,11 +113,7 @@ impl Node<'_> {
                 reading.parsed(go_duration::canonical(&text))
             }
             (Scalar::Quantity, Value::String(text)) => reading.quantity(&text),
-            (Scalar::Quantity, value) => {
-                let mut text = Vec::new();
-                write_value(&mut text, &value);
-                reading.quantity(&String::from_utf8_lossy(&text))
-            }
+            (Scalar::Quantity, value) => reading.quantity(&quantity::written(&value)),
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, value) => {
                 reading.refuse(|| type_error(json_type(&value), "string", at.owner, at));
                 Value::Null
