@@ -18,6 +18,9 @@ const CERTIFICATE: &str = "ca.crt";
 const KEY: &str = "ca.key";
 const VALID_DAYS: i64 = 3650;
 
+/// The first second of 2020, in seconds since 1970. No release is older.
+const EARLIEST: i64 = 1_577_836_800;
+
 /// How far back certificates are valid, for clients whose clocks are slow.
 const BACKDATED_DAYS: i64 = 1;
 
@@ -63,6 +66,9 @@ impl Authority {
 
     fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, TlsError> {
         let refuse = |error: rcgen::Error| TlsError::new(certificate_path, error);
+        if let Some(problem) = too_early(clock::now()) {
+            return Err(TlsError::new(certificate_path, problem));
+        }
         let key = KeyPair::generate().map_err(refuse)?;
         // A distinct name, so that the authorities of two daemons can be told apart.
         let common_name = format!("taffrail-ca-{}", clock::now().as_second());
@@ -137,13 +143,16 @@ fn parameters(common_name: &str) -> CertificateParams {
     parameters
 }
 
+fn said(seconds: i64) -> String {
+    match Timestamp::from_second(seconds) {
+        Ok(time) => time.to_string(),
+        Err(_) => format!("{seconds} seconds after 1970"),
+    }
+}
+
 /// What is wrong with the validity of an authority, in seconds since 1970. Usually the clock is
 /// wrong.
 fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
-    let said = |seconds: i64| match Timestamp::from_second(seconds) {
-        Ok(time) => time.to_string(),
-        Err(_) => format!("{seconds} seconds after 1970"),
-    };
     let (problem, clock) = match now.as_second() {
         seconds if seconds < begin => (
             format!("it is not valid yet, but from {} on", said(begin)),
@@ -158,6 +167,18 @@ fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
          clients then have to trust",
         said(now.as_second())
     ))
+}
+
+/// Why no authority may begin now. A clock that was never set shows a time long ago, and an
+/// authority made then would have ended by the time the clock is right.
+fn too_early(now: Timestamp) -> Option<String> {
+    (now.as_second() < EARLIEST).then(|| {
+        format!(
+            "this machine's clock says {}, which can't be: a certificate authority made now would \
+             end too soon; set the clock and start again",
+            said(now.as_second())
+        )
+    })
 }
 
 /// Makes a certificate valid from now on for `days`.
@@ -217,6 +238,18 @@ mod tests {
             }
             assert!(!told.contains("remove"), "{told}");
         }
+    }
+
+    #[test]
+    fn no_authority_begins_before_2020() {
+        for now in ["1970-01-01T00:00:09Z", "2019-12-31T23:59:59Z"] {
+            let told = too_early(at(now)).unwrap();
+            assert!(
+                told.contains(now) && told.contains("set the clock"),
+                "{told}"
+            );
+        }
+        assert_eq!(too_early(at("2020-01-01T00:00:00Z")), None);
     }
 
     #[test]
