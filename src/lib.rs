@@ -19,8 +19,9 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] builds the parts and owns the order of starting and stopping. [`controllers`]
 //!   replace a controller manager.
-//! - [`files`] opens files by name, [`clock`] reads the time, [`build_info`] says what was built,
-//!   and `coalescing_writer` combines small writes to a socket. They must not know other parts.
+//! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds those of the
+//!   machine, [`build_info`] says what was built, and `coalescing_writer` combines small writes to a
+//!   socket. They must not know other parts.
 //!
 //! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 
@@ -28,6 +29,7 @@ pub use api;
 pub use api::schema;
 pub use kinds;
 
+pub mod addresses;
 pub mod admission;
 pub mod build_info;
 pub mod cli;

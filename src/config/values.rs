@@ -275,6 +275,16 @@ impl FromStr for AddressRanges {
     }
 }
 
+impl AddressRanges {
+    /// The first address of each range that a Service can have. The first one is that of the API.
+    pub fn first_usable(&self) -> impl Iterator<Item = IpAddr> {
+        self.0.iter().map(|(first, _)| match first {
+            IpAddr::V4(first) => Ipv4Addr::from(u32::from(*first).saturating_add(1)).into(),
+            IpAddr::V6(first) => Ipv6Addr::from(u128::from(*first).saturating_add(1)).into(),
+        })
+    }
+}
+
 /// Services need some addresses, and kube-apiserver takes no larger ranges either.
 fn address_range(text: &str) -> Result<(IpAddr, u32), String> {
     let text = text.trim();

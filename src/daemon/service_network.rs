@@ -1,15 +1,16 @@
 //! The addresses and ports of Services, and the Service of the API.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use actors::supervisor::ActorSystem;
 
+use crate::addresses;
 use crate::config::Config;
 use crate::controllers::Sharing;
 use crate::controllers::kubernetes_service::{ApiAddress, KubernetesServiceController};
 use crate::controllers::master_leases::MasterLeases;
 use crate::kinds::validation::addresses::Range;
-use crate::registry::services::{PortRange, first_usable};
+use crate::registry::services::PortRange;
 use crate::registry::{Registry, ServiceNetwork};
 use crate::storage::factory::StoragePlan;
 
@@ -61,7 +62,7 @@ pub(super) fn controller(
     listening: SocketAddr,
     leases: Option<MasterLeases>,
 ) -> KubernetesServiceController {
-    let first = ranges(config).first().copied().map(first_usable);
+    let first = config.service_cluster_ip_range.first_usable().next();
     let texts = config.service_cluster_ip_range.to_string();
     let address = ApiAddress {
         service: first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -70,39 +71,7 @@ pub(super) fn controller(
         advertised: config
             .advertise_address
             .0
-            .or_else(|| reachable(listening.ip())),
+            .or_else(|| addresses::reachable(listening.ip())),
     };
     KubernetesServiceController::new(registry.clone(), address, leases)
-}
-
-/// The address at which others reach a daemon that listens here. `None` if nobody else does.
-fn reachable(listening: IpAddr) -> Option<IpAddr> {
-    let found = match listening {
-        ip if !ip.is_unspecified() => Some(ip),
-        IpAddr::V4(_) => towards("0.0.0.0:0", "198.51.100.1:9"),
-        IpAddr::V6(_) => towards("[::]:0", "[2001:db8::1]:9"),
-    };
-    found.filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
-}
-
-/// The own address on the way to another one, which is only for documentation. Nothing is sent.
-fn towards(any: &str, other: &str) -> Option<IpAddr> {
-    let socket = UdpSocket::bind(any).ok()?;
-    socket.connect(other).ok()?;
-    Some(socket.local_addr().ok()?.ip())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_daemon_for_this_machine_alone_has_no_address_for_others() {
-        let reached = |text: &str| reachable(text.parse().unwrap());
-        assert_eq!(reached("127.0.0.1"), None);
-        assert_eq!(reached("::1"), None);
-        let own = "192.0.2.7".parse().unwrap();
-        assert_eq!(reached("192.0.2.7"), Some(own));
-        assert!(reached("0.0.0.0").is_none_or(|ip| !ip.is_loopback()));
-    }
 }

@@ -94,6 +94,7 @@ const DAEMON: Table = &[
     ("config", &["files"]),
     // Whatever is opened by name is opened here. A log's predecessor is named after its end.
     ("files", &["clock"]),
+    ("addresses", &[]),
     ("build_info", &[]),
     ("clock", &[]),
     ("coalescing_writer", &[]),
@@ -125,6 +126,7 @@ const DAEMON: Table = &[
             "telemetry",
             "shutdown",
             "files",
+            "addresses",
             "build_info",
             "clock",
             "coalescing_writer",

@@ -387,11 +387,6 @@ impl Usable {
     }
 }
 
-/// The first address of a range that a Service can have, which is that of the API.
-pub fn first_usable(range: Range) -> IpAddr {
-    Usable::of(range).at(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

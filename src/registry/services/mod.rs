@@ -34,7 +34,7 @@ use crate::kinds::special::services::allocations::{
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 
-pub use addresses::{AddressAllocator, AddressRefusal, first_usable};
+pub use addresses::{AddressAllocator, AddressRefusal};
 pub use ports::{PortAllocator, PortRange, PortRefusal};
 pub use repair::Repaired;
 

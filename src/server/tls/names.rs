@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::addresses;
 use crate::config::Config;
 
 /// A host name or an address.
@@ -12,7 +13,7 @@ pub(super) enum Name {
     Address(IpAddr),
 }
 
-/// The names of the API server within a Kubernetes cluster, including the first service address.
+/// The names of the API server within a Kubernetes cluster.
 const KUBERNETES: [&str; 5] = [
     "kubernetes",
     "kubernetes.default",
@@ -20,7 +21,6 @@ const KUBERNETES: [&str; 5] = [
     "kubernetes.default.svc.cluster.local",
     "localhost",
 ];
-const KUBERNETES_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
 
@@ -28,12 +28,12 @@ const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
 pub(super) fn of(config: &Config) -> BTreeSet<Name> {
     // If the machine does not reveal its name this way, the operator sets it with tls-san.
     let host = std::fs::read_to_string(HOST_NAME_FILE).unwrap_or_default();
-    let addresses = [
-        IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(Ipv6Addr::LOCALHOST),
-        IpAddr::V4(KUBERNETES_SERVICE),
-        config.bind_address.0,
-    ];
+    let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let addresses = loopback
+        .into_iter()
+        .chain(config.service_cluster_ip_range.first_usable())
+        .chain(config.advertise_address.0)
+        .chain(addresses::of_listener(config.bind_address.0));
     let texts = KUBERNETES
         .into_iter()
         .chain(config.tls_san.0.iter().map(String::as_str))
@@ -41,7 +41,6 @@ pub(super) fn of(config: &Config) -> BTreeSet<Name> {
     texts
         .filter_map(name)
         .chain(addresses.map(Name::Address))
-        .filter(|name| !matches!(name, Name::Address(address) if address.is_unspecified()))
         .collect()
 }
 
@@ -83,11 +82,17 @@ mod tests {
     }
 
     #[test]
-    fn an_unspecified_address_is_no_name() {
+    fn what_the_service_of_the_api_publishes_is_a_name_and_an_unspecified_address_is_none() {
         let names = of(&Config {
             bind_address: BindAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            advertise_address: "192.0.2.7".parse().unwrap(),
+            service_cluster_ip_range: "10.96.0.0/16,fd00::/108".parse().unwrap(),
             ..Config::default()
         });
+        for address in ["192.0.2.7", "10.96.0.1", "fd00::1"] {
+            let address = address.parse().unwrap();
+            assert!(names.contains(&Name::Address(address)), "{address}");
+        }
         assert!(!names.contains(&Name::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED))));
     }
 }
