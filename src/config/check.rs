@@ -91,7 +91,7 @@ impl Config {
         let mut refuse = |name: &str, problem: &str| {
             refusals.push(ConfigError::of_setting(name, problem));
         };
-        let issuers = &self.service_account_issuer.0;
+        let issuers = self.issuers();
         for (at, issuer) in issuers.iter().enumerate() {
             let name = "service-account-issuer";
             if issuer.contains(':') && issuer.parse::<Uri>().is_err() {

@@ -13,6 +13,7 @@ mod connections;
 mod controllers;
 mod feature_gates;
 mod file;
+mod issuers;
 mod refusal;
 mod runtime_config;
 mod settings;
@@ -26,6 +27,7 @@ pub use admission_plugins::{
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};
+pub use issuers::Issuers;
 pub use refusal::{ConfigError, printable};
 pub use runtime_config::RuntimeConfig;
 pub use settings::{Config, Entry, Settings};

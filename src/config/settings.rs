@@ -7,6 +7,7 @@ use super::admission_plugins::AdmissionPlugins;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
+use super::issuers::Issuers;
 use super::runtime_config::RuntimeConfig;
 use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
@@ -146,7 +147,10 @@ settings! {
         tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
 
         /// Further host names and addresses of the certificate made on the first start, separated
-        /// by commas. The certificate is made anew when they change; its CA is kept.
+        /// by commas. It has bind-address (all addresses of the machine if that is 0.0.0.0 or ::),
+        /// advertise-address, the first address of service-cluster-ip-range, the host name,
+        /// localhost and kubernetes.default.svc anyway. The certificate is made again when they
+        /// change; its CA is kept.
         /// [default: none]
         tls_san: Names ["NAMES"] = Names::default();
 
@@ -169,10 +173,13 @@ settings! {
 
     "Service accounts" {
         /// Issuers of the tokens of service accounts, separated by commas or given several times.
-        /// The first one signs new tokens, all are accepted. Without one no tokens are made, and
-        /// serviceaccounts/token is not served.
-        /// [default: none]
-        service_account_issuer: Names ["ISSUERS"] = Names::default();
+        /// The first one signs new tokens, all are accepted. auto is
+        /// https://kubernetes.default.svc.cluster.local, but none where etcd keeps the objects:
+        /// daemons there must share a key, so an issuer and service-account-signing-key-file must
+        /// be named. With auto the account default is made in the namespace default, too. With an
+        /// empty value no tokens are made, and serviceaccounts/token is not served.
+        /// [default: auto]
+        service_account_issuer: Issuers ["ISSUERS"] = Issuers::Automatic;
 
         /// Files (PEM) with keys that verify tokens of service accounts: public keys, certificates
         /// or private keys, of RSA from 2048 bits on or of the curves P-256, P-384 and P-521;
@@ -182,8 +189,8 @@ settings! {
         service_account_key_file: Names ["FILES"] = Names::default();
 
         /// File (PEM) with the private key that signs tokens of service accounts, in PKCS #1,
-        /// PKCS #8 or SEC1. Without one an issuer has a key of the daemon's own in data-dir, which
-        /// daemons that share an etcd must replace by one file for all.
+        /// PKCS #8 or SEC1. Without one the daemon makes a key of its own in data-dir. Daemons that
+        /// share an etcd must be given one file for all.
         /// [default: none]
         service_account_signing_key_file: FilePath ["FILE"] = FilePath::unset();
 

@@ -1,4 +1,5 @@
-//! The namespaces and PriorityClasses that always exist (API-262).
+//! The namespaces and PriorityClasses that always exist (API-262), and the account that may be asked
+//! for a token.
 
 use std::time::Duration;
 
@@ -55,6 +56,26 @@ pub async fn ensure_system_priority_classes(registry: &Registry) -> Result<usize
     ensure(registry, resource, "priority-classes", classes).await
 }
 
+/// Creates the account `default` of the namespace `default`, so that a token can be had of a daemon
+/// that nobody has set up. Other namespaces get theirs from a controller.
+///
+/// # Errors
+/// A failed lookup or creation.
+pub async fn ensure_default_account(registry: &Registry) -> Result<(), Box<Status>> {
+    let Some(store) = registry.current().named("serviceaccounts") else {
+        return Ok(());
+    };
+    let at = NamespacedName {
+        namespace: Some("default"),
+        name: "default",
+    };
+    let mut account = Object::default();
+    account.set_type("ServiceAccount", "v1");
+    account.set_meta("name", at.name);
+    create_missing(&store, at, "service-accounts", account).await?;
+    Ok(())
+}
+
 /// Creates those of the objects that are missing, for this part of the daemon. Each has a name and
 /// further members. Does nothing for a resource that is not served.
 async fn ensure<const N: usize>(
@@ -79,7 +100,7 @@ async fn ensure<const N: usize>(
             for (name, value) in members {
                 object.0.insert(name.to_owned(), value);
             }
-            create_missing(store, name, part, object).await
+            create_missing(store, NamespacedName::in_cluster(name), part, object).await
         }
     });
     let made = try_join_all(creating).await?;
@@ -89,18 +110,18 @@ async fn ensure<const N: usize>(
 /// Whether the object was missing and has been created.
 async fn create_missing(
     store: &RegistryStore,
-    name: &str,
+    at: NamespacedName<'_>,
     part: &str,
     object: Object,
 ) -> Result<bool, Box<Status>> {
-    match store.get(NamespacedName::in_cluster(name), "").await {
+    match store.get(at, "").await {
         Ok(_) => return Ok(false),
         Err(status) if status.code == 404 => {}
         Err(status) => return Err(status),
     }
     let context = RequestContext::internal(part, Instant::now() + TIME);
     let options = WriteOptions::default();
-    match store.create(&context, None, object, &options).await {
+    match store.create(&context, at.namespace, object, &options).await {
         Ok(_) => Ok(true),
         // Another daemon on the same store created it first.
         Err(status) if status.reason == StatusReason::ALREADY_EXISTS => Ok(false),

@@ -232,7 +232,7 @@ impl Credentials {
 
 /// How tokens of service accounts are made and known.
 pub(super) fn service_accounts(config: &Config) -> ServiceAccountConfig {
-    let issuers = config.service_account_issuer.0.clone();
+    let issuers = config.issuers();
     let signing = &config.service_account_signing_key_file;
     let audiences = match config.api_audiences.0.is_empty() {
         true => issuers.clone(),

@@ -136,6 +136,7 @@ impl Daemon {
             registry: registry.clone(),
             service: service.clone(),
             config_maps: options::config_maps(&config, &registry, &credentials),
+            has_default_account: options::has_default_account(&config),
             health: health.clone(),
             at: started,
             patience: config.storage_initialization_timeout.0,

@@ -13,7 +13,9 @@ use jiff::SignedDuration;
 use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
 use crate::clock;
-use crate::config::{Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, VOLUME_PROTECTION};
+use crate::config::{
+    Config, ControllerName, FeatureGate, Issuers, SERVICE_ACCOUNT, VOLUME_PROTECTION,
+};
 use crate::controllers::{Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
 use crate::server::filters::in_flight::InFlightLimits;
@@ -113,14 +115,22 @@ pub(super) fn controllers(
     Ok(setup)
 }
 
+/// Whether the daemon makes an account for the issuer that it chose itself. One that an operator
+/// named has others who make accounts.
+pub(super) fn has_default_account(config: &Config) -> bool {
+    let is_chosen = config.service_account_issuer == Issuers::Automatic;
+    let runs = config.controllers.runs(ControllerName::ServiceAccount);
+    is_chosen && runs && !config.issuers().is_empty()
+}
+
 /// The ConfigMaps in which others read what this daemon knows.
 pub(super) fn config_maps(
     config: &Config,
     registry: &Registry,
     credentials: &Arc<Credentials>,
 ) -> SystemConfigMaps {
-    let knows_accounts = !config.service_account_issuer.0.is_empty()
-        || !config.service_account_key_file.0.is_empty();
+    let knows_accounts =
+        !config.issuers().is_empty() || !config.service_account_key_file.0.is_empty();
     let credentials = Arc::clone(credentials);
     let is_given = config.client_ca_file.is_set();
     let authorities = Box::new(move || match is_given {

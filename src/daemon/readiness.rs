@@ -11,7 +11,8 @@ use super::{encryption, service_manager};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
-    SystemConfigMaps, ensure_system_namespaces, ensure_system_priority_classes,
+    SystemConfigMaps, ensure_default_account, ensure_system_namespaces,
+    ensure_system_priority_classes,
 };
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
@@ -90,6 +91,8 @@ pub(super) struct Start {
     /// The Service of the API.
     pub(super) service: KubernetesServiceController,
     pub(super) config_maps: SystemConfigMaps,
+    /// Whether the account that may be asked for a token is made.
+    pub(super) has_default_account: bool,
     pub(super) health: Arc<Health>,
     /// When the process started.
     pub(super) at: Instant,
@@ -130,6 +133,11 @@ impl Start {
         }
         if let Err(status) = classes {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
+        }
+        if self.has_default_account
+            && let Err(status) = ensure_default_account(&self.registry).await
+        {
+            tracing::warn!(%status, "the account default is missing until the next start");
         }
         let (service, config_maps) = tokio::join!(self.service.keep(), self.config_maps.keep());
         self.health.complete(SERVICE);

@@ -36,9 +36,7 @@ async fn document(client: &Client, path: &str, accept: &str) -> Value {
 
 #[tokio::test]
 async fn discovery_says_what_kube_apiserver_says_api_22_to_31() {
-    // Without an issuer nobody asks for tokens of service accounts, with kube-apiserver too.
-    let issuer = "--service-account-issuer=https://taffrail.example";
-    let daemon = Daemon::with(&[issuer]).await;
+    let daemon = Daemon::start().await;
     let client = daemon.client();
     let mut found = String::new();
     let mut resources = 0;

@@ -148,9 +148,10 @@ async fn inspect_shows_a_running_daemon_and_a_store_that_nobody_serves() {
         (&json!(revision), &json!("serving"))
     );
     assert!(store["keys"].as_u64().unwrap() >= 5, "{store}");
+    // This one, and the one in which the daemon says since when it tracks tokens.
     assert_eq!(
         row(&document, "resources", "resource", "configmaps")["objects"],
-        1
+        2
     );
     let actor = row(&document, "actors", "name", "cacher/configmaps");
     assert_eq!(
@@ -177,7 +178,7 @@ async fn inspect_shows_a_running_daemon_and_a_store_that_nobody_serves() {
     );
     assert_eq!(
         row(&document, "resources", "resource", "configmaps")["objects"],
-        1
+        2
     );
     let nowhere = taffrail()
         .args(["inspect", "--data-dir", "/nosuch/place"])

@@ -286,7 +286,7 @@ async fn others_find_the_keys_of_the_issuer_and_without_one_nothing_is_served_ap
     let header: Value = serde_json::from_slice(&header.unwrap()).unwrap();
     assert_eq!(header["kid"], keys["keys"][0]["kid"]);
 
-    let without = Daemon::start().await;
+    let without = Daemon::with(&["--service-account-issuer="]).await;
     let admin = without.client();
     make(&admin, ACCOUNTS, "a", &json!({})).await;
     for call in [
@@ -526,7 +526,7 @@ async fn the_server_tells_of_itself_in_config_maps_api_262() {
         assert!(Instant::now() < patience, "it is not made anew");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let without = Daemon::start().await;
+    let without = Daemon::with(&["--service-account-issuer="]).await;
     let listed = without.client().call(Call::get(maps)).await.expect(200);
     assert_eq!(listed["items"], json!([]));
 }
