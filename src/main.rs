@@ -32,8 +32,9 @@ fn main() -> ExitCode {
     match action {
         Action::Done(code) => code,
         Action::Serve(config) => start(*config, started),
-        Action::Compact(config) => {
-            cli::compact::run(&config, |config| opened(daemon::open_existing(config)))
+        Action::Compact(config, retention) => {
+            let open = |config: &Config| opened(daemon::open_existing(config));
+            cli::compact::run(&config, &retention, open)
         }
         Action::Backup(config, options) => {
             let openers = Openers {
@@ -56,9 +57,9 @@ fn main() -> ExitCode {
         Action::Kubeconfig(config, options) => cli::kubeconfig::run(&config, &options),
         Action::TokenRotate(config) => cli::token::rotate(&config),
         Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),
-        Action::StorageTable(config) => {
+        Action::StorageTable(config, options) => {
             let warnings = daemon::storage_warnings;
-            cli::storage::table::run(&config, daemon::storage_factory, warnings)
+            cli::storage::table::run(&config, &options, daemon::storage_factory, warnings)
         }
     }
 }

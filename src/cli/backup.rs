@@ -11,6 +11,7 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use clap::{Args, ValueEnum};
 
+use super::access::Access;
 use super::progress::Progress;
 use super::running::{self, Unreached};
 use crate::build_info;
@@ -82,7 +83,18 @@ fn backup(
         }
         None => from_daemon(config, openers, &runtime, &mut writing)?,
     }
-    writing.finish(&options.file)
+    let (file, summary, bytes) = writing.finish()?;
+    if options.from == Some(Store::Etcd) && summary.events == 0 {
+        // The unfinished file goes.
+        return Err(format!(
+            "--etcd-prefix={}: the etcd holds nothing there; see `etcdctl get --prefix --keys-only \
+             --limit 5 /`",
+            config.etcd_prefix
+        ));
+    }
+    let path = &options.file;
+    file.complete().map_err(|error| naming(path, &error))?;
+    Ok(report(path, &summary, bytes))
 }
 
 fn from_daemon(
@@ -93,7 +105,7 @@ fn from_daemon(
 ) -> Result<(), String> {
     let data_dir = config.data_dir.as_path();
     let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
-    if let Some(access) = access {
+    if let Some(access) = access.map(Access::from) {
         let mut hear = |piece: &[u8]| writing.add(piece);
         match runtime.block_on(running::get(&access, PATH, &mut hear)) {
             Ok(()) => return Ok(()),
@@ -180,7 +192,8 @@ impl Writing {
         written.map_err(|error| format!("the file can't be written: {error}"))
     }
 
-    fn finish(self, path: &Path) -> Result<String, String> {
+    /// The file, which is complete but for its name, what was read, and its bytes.
+    fn finish(self) -> Result<(NewFile, Summary, u64), String> {
         let Writing {
             file,
             decoder,
@@ -191,8 +204,7 @@ impl Writing {
         let summary = decoder.finish();
         let summary = summary.map_err(|error| format!("the backup is incomplete: {error}"))?;
         drop(progress);
-        file.complete().map_err(|error| naming(path, &error))?;
-        Ok(report(path, &summary, bytes))
+        Ok((file, summary, bytes))
     }
 }
 

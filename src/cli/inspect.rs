@@ -8,15 +8,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use actors::engine::{At, Engine, EngineError, Prefix, RangeRequest};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
+use super::access::ServerArguments;
 use super::backup::OpenStore;
+use super::output::{Output, OutputOptions};
 use super::running::{self, Unreached};
 use super::table::table;
 use crate::build_info;
 use crate::config::{Config, StorageBackend};
-use crate::server::auth::read_kubeconfig;
 use crate::storage::Root;
 
 const PATH: &str = "/taffrail/v1/inspect";
@@ -26,25 +27,17 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How it is shown.
 #[derive(Args, Clone, Debug)]
 pub struct InspectOptions {
-    /// Form of the output.
-    #[arg(long, short, value_name = "FORM", value_enum, default_value = "text")]
-    output: Output,
-}
-
-/// The form of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// Tables.
-    Text,
-    /// JSON.
-    Json,
+    #[command(flatten)]
+    form: OutputOptions,
+    #[command(flatten)]
+    server: ServerArguments,
 }
 
 /// Shows it. `open` opens the data directory when no daemon answers.
 pub fn run(config: &Config, options: &InspectOptions, open: OpenStore<'_>) -> ExitCode {
-    match inspected(config, open) {
+    match inspected(config, &options.server, open) {
         Ok(document) => {
-            let text = match options.output {
+            let text = match options.form.output {
                 Output::Json => format!("{document:#}\n"),
                 Output::Text => text(&document),
             };
@@ -56,14 +49,17 @@ pub fn run(config: &Config, options: &InspectOptions, open: OpenStore<'_>) -> Ex
     }
 }
 
-fn inspected(config: &Config, open: OpenStore<'_>) -> Result<Value, String> {
+fn inspected(
+    config: &Config,
+    server: &ServerArguments,
+    open: OpenStore<'_>,
+) -> Result<Value, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     let data_dir = config.data_dir.as_path();
-    let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
-    if let Some(access) = access {
+    if let Some(access) = server.access(data_dir)? {
         let mut answer = Vec::new();
         let mut hear = |piece: &[u8]| match answer.len() + piece.len() > ANSWER_BYTES_MAX {
             true => Err("its answer is too long".to_owned()),
@@ -74,7 +70,7 @@ fn inspected(config: &Config, open: OpenStore<'_>) -> Result<Value, String> {
         };
         match runtime.block_on(running::get(&access, PATH, &mut hear)) {
             Ok(()) => return serde_json::from_slice(&answer).map_err(|error| error.to_string()),
-            Err(Unreached::NobodyThere(_)) => {}
+            Err(Unreached::NobodyThere(_)) if !server.is_given() => {}
             Err(error) => return Err(error.to_string()),
         }
     }

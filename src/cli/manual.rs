@@ -20,7 +20,8 @@ pub(super) struct CompletionsOptions {
 /// Where manual pages go.
 #[derive(Args, Debug)]
 pub(super) struct ManOptions {
-    /// Directory for the pages of all commands. Without it the page of taffrail is printed.
+    /// Directory for the pages of all commands, which is made. Without it the page of taffrail is
+    /// printed.
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -35,7 +36,8 @@ pub(super) fn completions(options: &CompletionsOptions, mut command: Command) ->
 /// Prints or writes the manual.
 pub(super) fn man(options: &ManOptions, command: Command) -> Action {
     if let Some(folder) = &options.output {
-        return match clap_mangen::generate_to(command, folder) {
+        let made = std::fs::create_dir_all(folder);
+        return match made.and_then(|()| clap_mangen::generate_to(command, folder)) {
             Ok(()) => Action::Done(ExitCode::SUCCESS),
             Err(error) => failed("man", &format!("--output={}: {error}", folder.display())),
         };

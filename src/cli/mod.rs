@@ -4,6 +4,7 @@
 //! process enter. A configuration with the requested command leaves, or an exit code. This folder
 //! must not know resources or requests of clients.
 
+mod access;
 mod announcement;
 pub mod backup;
 pub mod compact;
@@ -11,6 +12,7 @@ pub mod inspect;
 pub mod kubeconfig;
 mod manual;
 pub mod objects;
+mod output;
 mod progress;
 mod repeated_flags;
 pub mod restore;
@@ -35,6 +37,7 @@ use objects::get::GetOptions;
 use objects::history::HistoryOptions;
 use objects::undo::UndoOptions;
 use restore::RestoreOptions;
+use storage::table::TableOptions;
 
 pub use announcement::Announcement;
 
@@ -50,8 +53,7 @@ pub const EXIT_REFUSED: u8 = 2;
     name = "taffrail",
     version,
     args_override_self = false,
-    max_term_width = 100,
-    disable_help_subcommand = true
+    max_term_width = 100
 )]
 struct CommandLine {
     #[command(subcommand)]
@@ -134,7 +136,12 @@ enum Command {
 #[derive(Debug, Subcommand)]
 enum StorageCommand {
     /// Print what is stored where, as what, read as what, cached or not.
-    Table(Arguments),
+    Table {
+        #[command(flatten)]
+        arguments: Arguments,
+        #[command(flatten)]
+        options: TableOptions,
+    },
     /// Have the running daemon write anew what old keys of encryption have written, so that they
     /// may be taken out of the file.
     Rewrite(Arguments),
@@ -199,8 +206,9 @@ impl Arguments {
 pub enum Action {
     /// Serve until stopped.
     Serve(Box<Config>),
-    /// Compact, through the running daemon or without one.
-    Compact(Box<Config>),
+    /// Compact, through the running daemon or without one. The names are those of the flags of
+    /// retention that were given.
+    Compact(Box<Config>, Vec<&'static str>),
     /// Write a backup.
     Backup(Box<Config>, BackupOptions),
     /// Restore a backup.
@@ -214,7 +222,7 @@ pub enum Action {
     /// Make an object what it was.
     Undo(Box<Config>, UndoOptions),
     /// Print how each resource is stored.
-    StorageTable(Box<Config>),
+    StorageTable(Box<Config>, TableOptions),
     /// Rewrite everything that an old key has encrypted.
     StorageRewrite(Box<Config>),
     /// Make a kubeconfig for a user.
@@ -232,12 +240,13 @@ pub fn parse() -> Action {
 
 fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action {
     let arguments = repeated_flags::joined(arguments.into_iter().collect());
-    let matches = definition().try_get_matches_from(arguments);
+    let mut definition = definition();
+    let matches = definition.try_get_matches_from_mut(&arguments);
     let parsed = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
     let command_line = match parsed {
         Ok(command_line) => command_line,
         Err(error) => {
-            return match ConfigError::of_flags(&error) {
+            return match ConfigError::of_flags(&error, &arguments, &definition) {
                 Some(refusal) => refuse(&refusal),
                 None => {
                     // Help or the version. A failure to print it can't be reported.
@@ -252,12 +261,18 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         None => (Arguments::default(), Action::Serve),
         Some(Command::Serve(arguments)) => (arguments, Action::Serve),
         Some(Command::Config(arguments)) => (arguments, print_config),
-        Some(Command::Compact(arguments)) => (arguments, Action::Compact),
-        Some(Command::Storage(StorageCommand::Table(arguments))) => {
-            (arguments, Action::StorageTable)
-        }
         Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
             (arguments, Action::StorageRewrite)
+        }
+        Some(Command::Compact(arguments)) => {
+            let arguments = arguments.over(before);
+            let retention = compact::retention(&arguments.settings);
+            return loaded(arguments, |config| Action::Compact(config, retention));
+        }
+        Some(Command::Storage(StorageCommand::Table { arguments, options })) => {
+            return loaded(arguments.over(before), |config| {
+                Action::StorageTable(config, options)
+            });
         }
         Some(Command::Backup { arguments, options }) => {
             return loaded(arguments.over(before), |config| {
@@ -297,8 +312,8 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         Some(Command::Token(TokenCommand::Rotate(directory))) => {
             (directory.into(), Action::TokenRotate)
         }
-        Some(Command::Completions(options)) => return manual::completions(&options, definition()),
-        Some(Command::Man(options)) => return manual::man(&options, definition()),
+        Some(Command::Completions(options)) => return manual::completions(&options, definition),
+        Some(Command::Man(options)) => return manual::man(&options, definition),
         Some(Command::Version) => return version::print(),
     };
     loaded(arguments.over(before), command)

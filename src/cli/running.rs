@@ -1,4 +1,4 @@
-//! Requests to the running daemon, over HTTPS with the admin's kubeconfig.
+//! Requests to a running daemon, over HTTPS.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,8 +10,8 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::access::{Access, Credential, Server};
 use super::trust;
-use crate::server::auth::AdminAccess;
 
 /// The maximum wait for data. Returning the space of a large store takes a while.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -33,7 +33,7 @@ pub(super) enum Unreached {
     NoRuntime(io::Error),
     /// The connection broke or can't be trusted.
     #[error("the daemon at {0} can't be talked to: {1}")]
-    Broken(std::net::SocketAddr, String),
+    Broken(String, String),
     /// The daemon refused.
     #[error("the daemon answered {0}: {1}")]
     Refused(StatusCode, String),
@@ -46,16 +46,12 @@ pub(super) enum Unreached {
 pub(super) type Hear<'h> = &'h mut dyn FnMut(&[u8]) -> Result<(), String>;
 
 /// Posts an empty body to a path, and passes on the answer as it arrives.
-pub(super) async fn post(
-    access: &AdminAccess,
-    path: &str,
-    hear: Hear<'_>,
-) -> Result<(), Unreached> {
+pub(super) async fn post(access: &Access, path: &str, hear: Hear<'_>) -> Result<(), Unreached> {
     request(access, Request::new(Method::POST, path, Bytes::new()), hear).await
 }
 
 /// Gets what is at a path, and passes it on as it arrives.
-pub(super) async fn get(access: &AdminAccess, path: &str, hear: Hear<'_>) -> Result<(), Unreached> {
+pub(super) async fn get(access: &Access, path: &str, hear: Hear<'_>) -> Result<(), Unreached> {
     request(access, Request::get(path), hear).await
 }
 
@@ -89,11 +85,12 @@ impl<'r> Request<'r> {
 
 /// Sends a request and passes on the answer as it arrives.
 pub(super) async fn request(
-    access: &AdminAccess,
+    access: &Access,
     asked: Request<'_>,
     hear: Hear<'_>,
 ) -> Result<(), Unreached> {
-    let stream = TcpStream::connect(access.address)
+    let server = &access.server;
+    let stream = TcpStream::connect((server.host.as_str(), server.port))
         .await
         .map_err(Unreached::NobodyThere)?;
     match ask(access, asked, stream, hear).await {
@@ -103,15 +100,23 @@ pub(super) async fn request(
             Err(Unreached::Refused(status, text))
         }
         Err(Broken::Silent) => Err(Unreached::TimedOut(PATIENCE)),
-        Err(Broken::Other(error)) => Err(Unreached::Broken(access.address, error.to_string())),
+        Err(Broken::Other(error)) => {
+            let authority = server.authority.clone();
+            Err(Unreached::Broken(authority, error.to_string()))
+        }
     }
 }
 
-/// Longer answers than this are refused by [`post_whole`].
+/// Longer answers than this are refused by [`whole`].
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Posts an empty body to a path. Returns the whole answer, which must be short.
-pub(super) async fn post_whole(access: &AdminAccess, path: &str) -> Result<Vec<u8>, Unreached> {
+pub(super) async fn post_whole(access: &Access, path: &str) -> Result<Vec<u8>, Unreached> {
+    whole(access, Request::new(Method::POST, path, Bytes::new())).await
+}
+
+/// Sends a request. Returns the whole answer, which must be short.
+pub(super) async fn whole(access: &Access, asked: Request<'_>) -> Result<Vec<u8>, Unreached> {
     let mut answer = Vec::new();
     let mut hear = |piece: &[u8]| match answer.len() + piece.len() > ANSWER_BYTES_MAX {
         true => Err("its answer is too long".to_owned()),
@@ -120,7 +125,7 @@ pub(super) async fn post_whole(access: &AdminAccess, path: &str) -> Result<Vec<u
             Ok(())
         }
     };
-    post(access, path, &mut hear).await?;
+    request(access, asked, &mut hear).await?;
     Ok(answer)
 }
 
@@ -142,13 +147,15 @@ impl<E: Into<Failure>> From<E> for Broken {
 type Refusal = Option<(StatusCode, Vec<u8>)>;
 
 async fn ask(
-    access: &AdminAccess,
+    access: &Access,
     asked: Request<'_>,
     stream: TcpStream,
     hear: Hear<'_>,
 ) -> Result<Refusal, Broken> {
-    let name = ServerName::from(access.address.ip());
-    let stream = TlsConnector::from(trust::client_config(&access.trust_pem)?).connect(name, stream);
+    let name = access.server_name.as_ref().unwrap_or(&access.server.host);
+    let name = ServerName::try_from(name.clone())?;
+    let config = trust::client_config(&access.trust_pem, &access.credential)?;
+    let stream = TlsConnector::from(config).connect(name, stream);
     let stream = patiently(stream).await??;
     let handshake = h2::client::Builder::new()
         .initial_window_size(WINDOW_BYTES)
@@ -157,10 +164,16 @@ async fn ask(
     let (requests, connection) = patiently(handshake).await??;
     let answering = async {
         let Request { path, body, .. } = asked;
-        let request = http::Request::builder()
+        let Server {
+            authority, base, ..
+        } = &access.server;
+        let mut request = http::Request::builder();
+        if let Credential::Token(token) = &access.credential {
+            request = request.header("authorization", format!("Bearer {}", token.secret()));
+        }
+        let request = request
             .method(asked.method)
-            .uri(format!("https://{}{path}", access.address))
-            .header("authorization", format!("Bearer {}", access.token.secret()))
+            .uri(format!("https://{authority}{base}{path}"))
             .header("accept", asked.accept)
             .header("content-type", "application/json")
             .body(())?;

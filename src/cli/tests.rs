@@ -57,7 +57,7 @@ fn a_refusal_exits_with_2() {
 #[test]
 fn compact_takes_the_same_settings() {
     match parsed(&["compact", "--data-dir=/d"]) {
-        Action::Compact(config) => assert_eq!(config.data_dir.to_string(), "/d"),
+        Action::Compact(config, _) => assert_eq!(config.data_dir.to_string(), "/d"),
         other => panic!("{other:?}"),
     }
 }

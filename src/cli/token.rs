@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use crate::cli::access::Access;
 use crate::cli::running::{self, Unreached};
 use crate::config::Config;
 use crate::server::auth::{self, AdminAccess};
@@ -30,7 +31,7 @@ fn replace(config: &Config) -> Result<String, String> {
     let access = access.ok_or_else(|| {
         format!("--data-dir={shown}: no daemon has run there, so there is no token yet")
     })?;
-    let done = match ask(&access) {
+    let done = match ask(&Access::from(access.clone())) {
         Ok(watches) => format!("the admin's token was replaced; {watches} watches ended"),
         Err(Unreached::NobodyThere(_)) => {
             alone(config, &access)?;
@@ -44,7 +45,7 @@ fn replace(config: &Config) -> Result<String, String> {
 }
 
 /// Has the running daemon do it. Returns how many watches ended.
-fn ask(access: &AdminAccess) -> Result<u64, Unreached> {
+fn ask(access: &Access) -> Result<u64, Unreached> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -3,6 +3,7 @@
 //! The parser of the flags reads its entries, so that a value has the same meaning and the same
 //! error messages in both places.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, Command, FromArgMatches};
@@ -18,19 +19,21 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
     let text = read_text(path)?;
     let entries = entries(&text).map_err(|problem| ConfigError::in_file(path, problem))?;
-    let arguments = entries
-        .into_iter()
-        .map(|(name, value)| format!("--{name}={value}"));
-    let command = Settings::augment_args(Command::new("taffrail").no_binary_name(true))
+    let arguments = entries.into_iter();
+    let arguments = arguments.map(|(name, value)| format!("--{name}={value}").into());
+    let arguments: Vec<OsString> = arguments.collect();
+    let mut command = Settings::augment_args(Command::new("taffrail").no_binary_name(true))
         .disable_help_flag(true)
         .disable_version_flag(true);
     command
-        .try_get_matches_from(arguments)
+        .try_get_matches_from_mut(&arguments)
         .and_then(|matches| Settings::from_arg_matches(&matches))
-        .map_err(|error| match ConfigError::of_flags(&error) {
-            Some(refusal) => refusal.of_file(path),
-            None => ConfigError::in_file(path, "not a file of settings"),
-        })
+        .map_err(
+            |error| match ConfigError::of_flags(&error, &arguments, &command) {
+                Some(refusal) => refusal.of_file(path),
+                None => ConfigError::in_file(path, "not a file of settings"),
+            },
+        )
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigError> {

@@ -18,6 +18,7 @@ mod refusal;
 mod runtime_config;
 mod settings;
 mod storage;
+mod unknown;
 mod values;
 
 pub use admission_plugins::{

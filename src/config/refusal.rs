@@ -1,13 +1,17 @@
 //! The refusal of a configuration, with a line for each wrong setting and its value.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Flags that kube-apiserver had once and removed, and what to do without them.
-const REMOVED: [(&str, &str); 2] = [
+use super::unknown::{self, Unknown};
+
+/// Flags that kube-apiserver has or had, and what to do without them.
+const OF_KUBE_APISERVER: [(&str, &str); 3] = [
+    ("--v", "--log-level=debug logs more"),
     (
         "--etcd-quorum-read",
         "kube-apiserver removed it, and all reads of etcd have a quorum: leave it out",
@@ -50,7 +54,9 @@ impl ConfigError {
     pub(super) fn of_file(mut self, path: &Path) -> ConfigError {
         self.file = Some(path.to_owned());
         // Names in a file have no dashes in front.
-        let problem = self.problem.strip_prefix("--").unwrap_or(&self.problem);
+        let lines = self.problem.lines();
+        let lines = lines.map(|line| line.strip_prefix("--").unwrap_or(line));
+        let problem = lines.collect::<Vec<_>>().join("\n");
         self.problem = problem.replace("did you mean --", "did you mean ");
         self
     }
@@ -104,8 +110,13 @@ impl ConfigError {
         ConfigError::of_settings(format!("--{name}={value}: {fault}"))
     }
 
-    /// The message of clap in one line. `None` when it is help or the version.
-    pub fn of_flags(error: &clap::Error) -> Option<ConfigError> {
+    /// The message of clap in one line, or a line for each flag that the command of these arguments
+    /// does not have. `None` when it is help or the version.
+    pub fn of_flags(
+        error: &clap::Error,
+        arguments: &[OsString],
+        definition: &clap::Command,
+    ) -> Option<ConfigError> {
         let argument = context(error, ContextKind::InvalidArg);
         let flag = argument.split([' ', '=']).next().unwrap_or_default();
         let value = context(error, ContextKind::InvalidValue);
@@ -119,16 +130,13 @@ impl ConfigError {
                 "an argument is no text in UTF-8; see what the shell has put there".to_owned()
             }
             ErrorKind::UnknownArgument => {
-                let suggestion = context(error, ContextKind::SuggestedArg);
-                let removed = REMOVED.iter().find(|(name, _)| *name == flag);
-                let hint = if let Some((_, instead)) = removed {
-                    (*instead).to_owned()
-                } else if suggestion.is_empty() {
-                    "see taffrail --help".to_owned()
-                } else {
-                    format!("did you mean {suggestion}?")
-                };
-                format!("{flag} is unknown; {hint}")
+                let mut unknown = unknown::flags(arguments, definition);
+                if !unknown.iter().any(|one| printable(&one.flag) == flag) {
+                    let (flag, meant) = (flag.to_owned(), None);
+                    unknown.insert(0, Unknown { flag, meant });
+                }
+                let lines: Vec<String> = unknown.iter().map(told).collect();
+                return Some(ConfigError::of_settings(lines.join("\n")));
             }
             ErrorKind::InvalidSubcommand => {
                 let subcommand = context(error, ContextKind::InvalidSubcommand);
@@ -150,6 +158,18 @@ impl ConfigError {
         };
         Some(ConfigError::of_settings(one_line(&problem)))
     }
+}
+
+/// The line about a flag that there is not.
+fn told(unknown: &Unknown) -> String {
+    let Unknown { flag, meant } = unknown;
+    let instead = OF_KUBE_APISERVER.iter().find(|(name, _)| name == flag);
+    let hint = match (instead, meant) {
+        (Some((_, instead)), _) => (*instead).to_owned(),
+        (None, Some(meant)) => format!("did you mean {meant}?"),
+        (None, None) => "see taffrail --help".to_owned(),
+    };
+    format!("{} is unknown; {hint}", printable(flag))
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> String {

@@ -9,11 +9,15 @@ use clap::{Args, Command, FromArgMatches};
 use super::*;
 
 fn flags(arguments: &[&str]) -> Result<Settings, String> {
-    let command = Settings::augment_args(Command::new("taffrail").no_binary_name(true));
+    let mut command = Settings::augment_args(Command::new("taffrail").no_binary_name(true));
+    let arguments: Vec<_> = arguments.iter().map(Into::into).collect();
     command
-        .try_get_matches_from(arguments)
+        .try_get_matches_from_mut(&arguments)
         .and_then(|matches| Settings::from_arg_matches(&matches))
-        .map_err(|error| ConfigError::of_flags(&error).unwrap().to_string())
+        .map_err(|error| {
+            let refusal = ConfigError::of_flags(&error, &arguments, &command);
+            refusal.unwrap().to_string()
+        })
 }
 
 fn file(text: &str) -> tempfile::NamedTempFile {

@@ -241,12 +241,13 @@ pub(super) fn own_store(engines: &Engines, config: &Config) -> Option<OwnStore> 
     let (_, base) = engines.iter().next()?;
     let root = Root::from(config.etcd_prefix.as_str()).to_string();
     Some(OwnStore {
-        backup: BackupSource::new(base.clone(), root, build_info::program()),
+        backup: BackupSource::new(base.clone(), root.clone(), build_info::program()),
         past: Past::new(base.clone()),
         engines: engines
             .iter()
             .map(|(name, engine)| (name.to_owned(), engine.clone()))
             .collect(),
+        root,
     })
 }
 

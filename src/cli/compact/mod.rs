@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 
-use crate::config::{Config, StorageBackend};
+use crate::config::{Config, Settings, StorageBackend};
 use crate::server::auth::read_kubeconfig;
 
-use super::running::{self, Unreached};
+use super::access::Access;
+use super::running::{self, Request, Unreached};
 
 /// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -36,13 +37,22 @@ impl fmt::Display for Report {
     }
 }
 
-/// Compacts. `open` opens the configured store. It is called only when no daemon answers, and fails
+/// The flags of retention that are set here.
+pub fn retention(settings: &Settings) -> Vec<&'static str> {
+    let age = settings.retention_age.map(|_| "--retention-age");
+    let bytes = settings.retention_bytes.map(|_| "--retention-bytes");
+    age.into_iter().chain(bytes).collect()
+}
+
+/// Compacts. A running daemon goes by its own retention, so the given flags of `retention` are
+/// refused beside one. `open` opens the configured store. It is called only when no daemon answers, and fails
 /// when a daemon holds the directory anyway.
 pub fn run(
     config: &Config,
+    retention: &[&str],
     open: impl FnOnce(&Config) -> Result<Arc<dyn Engine>, String>,
 ) -> ExitCode {
-    match compact(config, open) {
+    match compact(config, retention, open) {
         Ok(report) => {
             println!("{report}");
             ExitCode::SUCCESS
@@ -53,6 +63,7 @@ pub fn run(
 
 fn compact(
     config: &Config,
+    retention: &[&str],
     open: impl FnOnce(&Config) -> Result<Arc<dyn Engine>, String>,
 ) -> Result<Report, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,10 +72,21 @@ fn compact(
         .map_err(|error| error.to_string())?;
     let data_dir = config.data_dir.as_path();
     let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
-    if let Some(access) = access {
-        match runtime.block_on(running::post_whole(&access, "/taffrail/v1/compact")) {
+    if let Some(access) = access.map(Access::from) {
+        let answered = match retention.is_empty() {
+            true => runtime.block_on(running::post_whole(&access, "/taffrail/v1/compact")),
+            false => runtime.block_on(running::whole(&access, Request::get("/version"))),
+        };
+        match answered {
             Err(Unreached::NobodyThere(_)) => {}
             Err(error) => return Err(error.to_string()),
+            Ok(_) if !retention.is_empty() => {
+                return Err(format!(
+                    "{}: a daemon is running here, and compacts by the retention that it was \
+                     started with; leave this out, or start the daemon with it",
+                    retention.join(", ")
+                ));
+            }
             Ok(answer) => {
                 return serde_json::from_slice(&answer).map_err(|error| error.to_string());
             }

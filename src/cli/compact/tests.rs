@@ -18,7 +18,7 @@ fn refuses(_: &Config) -> Result<Arc<dyn Engine>, String> {
 #[test]
 fn without_a_daemon_the_directory_is_opened() {
     let folder = tempfile::tempdir().unwrap();
-    let refusal = compact(&config(folder.path()), refuses).unwrap_err();
+    let refusal = compact(&config(folder.path()), &[], refuses).unwrap_err();
     assert_eq!(refusal, "somebody has the directory");
 }
 
@@ -31,7 +31,7 @@ fn a_kubeconfig_that_points_to_nobody_counts_as_no_daemon() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     write_kubeconfig(folder.path(), address, "PEM", &token).unwrap();
-    let refusal = compact(&config(folder.path()), refuses).unwrap_err();
+    let refusal = compact(&config(folder.path()), &[], refuses).unwrap_err();
     assert_eq!(refusal, "somebody has the directory");
 }
 
@@ -42,9 +42,13 @@ fn a_store_in_memory_and_a_missing_directory_are_refused() {
         storage_backend: StorageBackend::Memory,
         ..config(folder.path())
     };
-    assert!(compact(&memory, refuses).unwrap_err().contains("memory"));
+    assert!(
+        compact(&memory, &[], refuses)
+            .unwrap_err()
+            .contains("memory")
+    );
     let missing = config(&folder.path().join("missing"));
-    let refusal = compact(&missing, refuses).unwrap_err();
+    let refusal = compact(&missing, &[], refuses).unwrap_err();
     assert!(
         refusal.contains("missing: there is no such directory"),
         "{refusal}"

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::diff::diff;
 use super::{Color, ObjectArguments, Server, conclude, to_yaml};
+use crate::cli::output::Output;
 use crate::cli::running::Request;
 use crate::config::Config;
 
@@ -15,8 +16,11 @@ use crate::config::Config;
 pub struct HistoryOptions {
     #[command(flatten)]
     object: ObjectArguments,
-    /// Print each change as a line of JSON, with the whole object.
-    #[arg(long)]
+    /// Form of the output. JSON is a line for each change, with the whole object.
+    #[arg(long, short, value_name = "FORM", value_enum, default_value = "text")]
+    output: Output,
+    /// What --output=json was called before.
+    #[arg(long, hide = true)]
     json: bool,
     /// When differences have colours.
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
@@ -33,8 +37,9 @@ fn history(config: &Config, options: &HistoryOptions) -> Result<String, String> 
         kind,
         name,
         namespace,
+        server,
     } = &options.object;
-    let server = Server::of(config)?;
+    let server = Server::of(config, server)?;
     let resource = server.resource(kind)?;
     let path = format!("/taffrail/v1/history{}", resource.object(namespace, name));
     let answer = server.ask(Request::get(&path))?;
@@ -45,7 +50,7 @@ fn history(config: &Config, options: &HistoryOptions) -> Result<String, String> 
             resource.plural
         ));
     }
-    match options.json {
+    match options.json || options.output == Output::Json {
         true => Ok(text),
         false => told(&text, options.color.is_wanted()),
     }

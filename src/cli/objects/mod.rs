@@ -1,6 +1,6 @@
 //! Commands about objects and their past: `taffrail history`, `get` and `undo`.
 //!
-//! This folder owns the commands and their output. They ask the running daemon as the admin. This
+//! This folder owns the commands and their output. They ask a running daemon, as the admin or by a given kubeconfig. This
 //! folder must not know how history is kept.
 
 mod diff;
@@ -16,9 +16,9 @@ use clap::{Args, ValueEnum};
 use http::StatusCode;
 use serde_json::Value;
 
+use super::access::{Access, ServerArguments};
 use super::running::{self, Request, Unreached};
 use crate::config::Config;
-use crate::server::auth::{AdminAccess, read_kubeconfig};
 use resource::Resource;
 
 /// The longest answer that is taken as a whole.
@@ -36,6 +36,8 @@ pub struct ObjectArguments {
     /// Namespace of the object.
     #[arg(long, short, value_name = "NAMESPACE", default_value = "default")]
     namespace: String,
+    #[command(flatten)]
+    server: ServerArguments,
 }
 
 /// When output has colours.
@@ -78,16 +80,18 @@ fn conclude(command: &str, done: Result<String, String>) -> ExitCode {
 /// The running daemon.
 struct Server {
     runtime: tokio::runtime::Runtime,
-    access: AdminAccess,
+    access: Access,
 }
 
 impl Server {
-    fn of(config: &Config) -> Result<Server, String> {
+    fn of(config: &Config, arguments: &ServerArguments) -> Result<Server, String> {
         let data_dir = config.data_dir.as_path();
-        let access = read_kubeconfig(data_dir).map_err(|error| error.to_string())?;
-        let access = access.ok_or_else(|| {
+        let access = arguments.access(data_dir)?.ok_or_else(|| {
             let data_dir = data_dir.display();
-            format!("--data-dir={data_dir}: no daemon has run there; start one first")
+            format!(
+                "--data-dir={data_dir}: no daemon has run there; start one first, or name a \
+                 --kubeconfig"
+            )
         })?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -20,7 +20,7 @@ pub(super) struct Resource {
     group: String,
     version: String,
     pub(super) plural: String,
-    is_namespaced: bool,
+    pub(super) is_namespaced: bool,
     /// Kind, singular and short names in lower case.
     names: Vec<String>,
 }
@@ -28,19 +28,25 @@ pub(super) struct Resource {
 impl Resource {
     /// The path of the collection.
     pub(super) fn collection(&self, namespace: &str) -> String {
-        let Resource {
-            group,
-            version,
-            plural,
-            ..
-        } = self;
-        let root = match group.is_empty() {
+        match self.is_namespaced {
+            true => {
+                let (root, plural) = (self.root(), &self.plural);
+                format!("{root}/namespaces/{}/{plural}", part(namespace))
+            }
+            false => self.everywhere(),
+        }
+    }
+
+    /// The path of the collection in all namespaces.
+    pub(super) fn everywhere(&self) -> String {
+        format!("{}/{}", self.root(), self.plural)
+    }
+
+    fn root(&self) -> String {
+        let Resource { group, version, .. } = self;
+        match group.is_empty() {
             true => format!("/api/{version}"),
             false => format!("/apis/{group}/{version}"),
-        };
-        match self.is_namespaced {
-            true => format!("{root}/namespaces/{}/{plural}", part(namespace)),
-            false => format!("{root}/{plural}"),
         }
     }
 

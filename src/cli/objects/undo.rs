@@ -45,8 +45,9 @@ fn undo(config: &Config, options: &UndoOptions) -> Result<String, String> {
         kind,
         name,
         namespace,
+        server,
     } = &options.object;
-    let server = Server::of(config)?;
+    let server = Server::of(config, server)?;
     let resource = server.resource(kind)?;
     let path = resource.object(namespace, name);
     let exact = format!(

@@ -4,7 +4,11 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
+use serde_json::{Value, json};
+
 use crate::cli::EXIT_REFUSED;
+use crate::cli::output::{Output, OutputOptions};
 use crate::config::Config;
 use crate::storage::factory::{BackEnd, Destination, FactoryError, StorageFactory};
 
@@ -18,20 +22,32 @@ const HEADINGS: [&str; 7] = [
     "WATCH CACHE",
 ];
 
+/// How the table is shown.
+#[derive(Args, Clone, Debug)]
+pub struct TableOptions {
+    #[command(flatten)]
+    form: OutputOptions,
+}
+
 /// Prints the table for the factory that `factory` builds from the configuration. Prints the
 /// `warnings` about both on stderr.
 pub fn run(
     config: &Config,
+    options: &TableOptions,
     factory: impl FnOnce(&Config) -> Result<StorageFactory, FactoryError>,
     warnings: impl FnOnce(&Config, &StorageFactory) -> Vec<String>,
 ) -> ExitCode {
     let told = factory(config).and_then(|factory| {
-        let text = text(&factory)?;
+        let text = match options.form.output {
+            Output::Text => text(&factory)?,
+            Output::Json => format!("{:#}\n", json(&factory)?),
+        };
         Ok((text, warnings(config, &factory)))
     });
     match told {
         Ok((text, warnings)) => {
-            print!("{text}");
+            // Who reads it may have gone, as `head` does.
+            let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
             for warning in warnings {
                 eprintln!("taffrail storage table: warning: {warning}");
             }
@@ -52,6 +68,27 @@ fn text(factory: &StorageFactory) -> Result<String, FactoryError> {
     let served = back_ends.filter(|back_end| !back_end.servers.is_empty());
     let servers: String = served.map(|back_end| servers(&back_end)).collect();
     Ok(aligned(&rows) + &servers)
+}
+
+fn json(factory: &StorageFactory) -> Result<Value, FactoryError> {
+    let resources = factory.table()?;
+    let resources = resources.iter().map(|destination| {
+        json!({
+            "resource": destination.requested.to_string(),
+            "backEnd": destination.back_end,
+            "prefix": destination.keys.resource_prefix().to_string(),
+            "storedAs": destination.storage_version.to_string(),
+            "readAs": destination.memory_version.to_string(),
+            "mediaType": destination.media_type.to_string(),
+            "isCached": destination.is_cached,
+        })
+    });
+    let back_ends = factory.back_ends().into_iter();
+    let back_ends = back_ends.map(|one| json!({ "name": one.name, "servers": one.servers }));
+    Ok(json!({
+        "resources": resources.collect::<Vec<_>>(),
+        "backEnds": back_ends.collect::<Vec<_>>(),
+    }))
 }
 
 fn row(destination: &Destination) -> [String; 7] {

@@ -207,6 +207,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// What a Taffrail command needs from the kubeconfig to reach the daemon.
+#[derive(Clone)]
 pub struct AdminAccess {
     /// The address the daemon listens on.
     pub address: SocketAddr,

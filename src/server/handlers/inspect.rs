@@ -1,12 +1,17 @@
 //! `GET /taffrail/v1/inspect` tells what the daemon holds and how its parts do.
 
-use actors::engine::Health;
+use std::time::Duration;
+
+use actors::engine::{At, Engine, Health, Prefix, RangeRequest};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Answered, RequestScope};
 use crate::build_info;
 use crate::server::respond;
+
+/// The time limit for counting the keys of an etcd.
+const COUNTING: Duration = Duration::from_secs(5);
 
 /// The gauges of the metrics page that say how much waits, and where.
 const QUEUES: [&str; 5] = [
@@ -26,7 +31,7 @@ pub async fn inspect(scope: &RequestScope<'_>) -> Answered {
     let document = json!({
         "program": build_info::program(),
         "commit": build_info::COMMIT,
-        "stores": stores(scope),
+        "stores": stores(scope).await,
         "resources": resources(scope).await,
         "actors": actors(scope),
         "queues": queues(&scope.server.metrics_page()),
@@ -35,26 +40,44 @@ pub async fn inspect(scope: &RequestScope<'_>) -> Answered {
     Ok(respond::document(StatusCode::OK, &form, document))
 }
 
-fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
+async fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
+    let mut told = Vec::new();
     let stores = scope.server.own_store.iter();
-    let engines = stores.flat_map(|store| &store.engines);
-    let told = engines.map(|(name, engine)| {
+    for (name, engine) in stores.flat_map(|store| &store.engines) {
         let stats = engine.stats();
         let health = match engine.health() {
             Health::Serving => "serving".to_owned(),
             Health::ReadOnly(why) | Health::Down(why) => why,
         };
-        json!({
+        told.push(json!({
             "name": name,
             "health": health,
             "revision": stats.revision.0,
             "compactedRevision": stats.compacted.0,
-            "keys": stats.live_keys,
+            "keys": keys(scope, engine.as_ref(), stats.live_keys).await,
             "retainedBytes": stats.retained_bytes,
             "fileBytes": stats.file_bytes,
-        })
+        }));
+    }
+    told
+}
+
+/// The keys of a store. An etcd doesn't tell their number beside other figures, so it is asked.
+/// What can't be counted now is null.
+async fn keys(scope: &RequestScope<'_>, engine: &dyn Engine, known: u64) -> Option<u64> {
+    if known > 0 {
+        return Some(known);
+    }
+    let root = &scope.server.own_store.as_ref()?.root;
+    let counting = engine.range(RangeRequest {
+        prefix: Prefix::new(root),
+        start: None,
+        at: At::Latest,
+        limit: 0,
+        count_only: true,
     });
-    told.collect()
+    let counted = tokio::time::timeout(COUNTING, counting).await.ok()?;
+    counted.ok().map(|counted| counted.count)
 }
 
 /// What can't be counted now is null.

@@ -36,6 +36,8 @@ pub struct OwnStore {
     pub past: Past,
     /// All stores, by the names of their back ends.
     pub engines: Vec<(String, Arc<dyn Engine>)>,
+    /// What every key begins with.
+    pub root: String,
 }
 
 /// The parts that the services of all threads share.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::cli::access::Access;
 use crate::cli::running::{self, Unreached};
 use crate::config::Config;
 use crate::server::auth::read_kubeconfig;
@@ -49,6 +50,7 @@ fn rewrite(config: &Config) -> Result<String, String> {
         let data_dir = data_dir.display();
         format!("--data-dir={data_dir}: no daemon has run there; start one first")
     })?;
+    let access = Access::from(access);
     let mut lines = Lines::default();
     let mut view = View::new();
     let mut last = None;

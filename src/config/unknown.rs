@@ -1,0 +1,161 @@
+//! Pure. The flags of a command line that no command has, and the flags that may be meant.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command};
+
+/// A flag that its command does not have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unknown {
+    /// With its dashes.
+    pub(super) flag: String,
+    /// The flag that is probably meant.
+    pub(super) meant: Option<String>,
+}
+
+/// All of them, in order, each once.
+pub(super) fn flags(arguments: &[OsString], definition: &Command) -> Vec<Unknown> {
+    let mut found: Vec<Unknown> = Vec::new();
+    let mut command = definition;
+    let mut arguments = arguments.iter().map(|one| one.to_string_lossy()).peekable();
+    while let Some(argument) = arguments.next() {
+        let Some(flag) = argument.strip_prefix("--") else {
+            command = command.find_subcommand(&*argument).unwrap_or(command);
+            continue;
+        };
+        let (name, has_value) = match flag.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (flag, false),
+        };
+        let known = command
+            .get_arguments()
+            .find(|one| one.get_long() == Some(name));
+        match known {
+            _ if name.is_empty() => break,
+            Some(known) if !has_value && takes_next(known) => {
+                let is_value = |next: &std::borrow::Cow<'_, str>| {
+                    known.is_allow_hyphen_values_set() || !next.starts_with('-')
+                };
+                arguments.next_if(is_value);
+            }
+            Some(_) => {}
+            None if matches!(name, "help" | "version") => {}
+            None if found.iter().any(|one| one.flag == format!("--{name}")) => {}
+            None => found.push(Unknown {
+                flag: format!("--{name}"),
+                meant: near(name, command),
+            }),
+        }
+    }
+    found
+}
+
+/// Whether the argument behind this flag is its value.
+fn takes_next(flag: &Arg) -> bool {
+    flag.get_action().takes_values() && !flag.is_require_equals_set()
+}
+
+/// The flag that differs least from a name. A quarter of the name may differ; or the name is a part
+/// of one flag, or one flag a part of the name.
+fn near(name: &str, command: &Command) -> Option<String> {
+    let shown = command.get_arguments().filter(|one| !one.is_hide_set());
+    let known: Vec<&str> = shown.filter_map(Arg::get_long).collect();
+    let nearest = known
+        .iter()
+        .map(|known| (distance(name, known), *known))
+        .min();
+    let few = nearest.filter(|(distance, _)| *distance <= name.len() / 4);
+    let parts = || {
+        let is_part = |known: &&&str| {
+            known.starts_with(&format!("{name}-"))
+                || known.ends_with(&format!("-{name}"))
+                || name.starts_with(**known)
+        };
+        let mut parts = known.iter().filter(is_part);
+        let only = parts.next();
+        only.filter(|_| parts.next().is_none()).copied()
+    };
+    let meant = few.map(|(_, known)| known).or_else(parts);
+    meant.map(|known| format!("--{known}"))
+}
+
+/// How many characters must be added, left out or replaced to make one text the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, a) in one.bytes().enumerate() {
+        let mut corner = line;
+        let mut left = line + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
+        }
+        for (cell, b) in row.iter_mut().skip(1).zip(other.bytes()) {
+            let replaced = corner + usize::from(a != b);
+            corner = *cell;
+            left = replaced.min(corner + 1).min(left + 1);
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition() -> Command {
+        let flag = |name: &'static str| Arg::new(name).long(name);
+        Command::new("t")
+            .args(
+                [
+                    "secure-port",
+                    "event-ttl",
+                    "retention-age",
+                    "retention-bytes",
+                    "config",
+                ]
+                .map(flag),
+            )
+            .arg(flag("controllers").allow_hyphen_values(true))
+            .subcommand(Command::new("sub").arg(flag("only-here")))
+    }
+
+    #[test]
+    fn all_are_found_with_the_flags_that_are_meant() {
+        let told = |text: &str| {
+            let arguments: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            let found = flags(&arguments, &definition()).into_iter();
+            let found = found.map(|one| format!("{} {}", one.flag, one.meant.unwrap_or_default()));
+            found.collect::<Vec<_>>().join(";")
+        };
+        for (given, wanted) in [
+            ("--secure-prot 1 --v=4", "--secure-prot --secure-port;--v "),
+            (
+                "--port=1 --retention=1",
+                "--port --secure-port;--retention ",
+            ),
+            ("--config-file x", "--config-file --config"),
+            (
+                "--only-here sub --only-here 1 --event-ttl",
+                "--only-here ;--event-ttl ",
+            ),
+            ("--controllers --no sub", ""),
+            ("--config sub --only-here 1", "--only-here "),
+            ("-- --no", ""),
+        ] {
+            assert_eq!(told(given), wanted, "{given}");
+        }
+    }
+
+    #[test]
+    fn texts_differ_by_what_has_to_change() {
+        for (one, other, wanted) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("prot", "port", 2),
+            ("abc", "xbcd", 2),
+        ] {
+            assert_eq!(distance(one, other), wanted);
+            assert_eq!(distance(other, one), wanted);
+        }
+    }
+}
