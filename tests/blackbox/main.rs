@@ -37,6 +37,7 @@ mod errors;
 mod every_kind;
 mod expiry;
 mod expressions;
+mod first_hour;
 mod garbage_collection;
 mod hostile;
 mod hostile_settings;

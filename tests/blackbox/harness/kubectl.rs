@@ -64,6 +64,11 @@ impl Kubectl {
         })
     }
 
+    /// The program.
+    pub fn binary(&self) -> &std::path::Path {
+        &self.binary
+    }
+
     /// The same kubectl with another kubeconfig.
     pub fn with_kubeconfig(mut self, kubeconfig: PathBuf) -> Kubectl {
         self.kubeconfig = kubeconfig;
