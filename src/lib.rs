@@ -20,8 +20,8 @@
 //! - [`daemon`] builds the parts and owns the order of starting and stopping. [`controllers`]
 //!   replace a controller manager.
 //! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds those of the
-//!   machine, [`build_info`] says what was built, and `coalescing_writer` combines small writes to a
-//!   socket. They must not know other parts.
+//!   machine, [`build_info`] says what was built, and `coalescing_writer` combines small writes to
+//!   a socket. They must not know other parts.
 //!
 //! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 

@@ -1,5 +1,5 @@
-//! The namespaces and PriorityClasses that always exist (API-262), and the account that may be asked
-//! for a token.
+//! The namespaces and PriorityClasses that always exist (API-262), and the account that may be
+//! asked for a token.
 
 use std::time::Duration;
 

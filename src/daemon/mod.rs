@@ -136,10 +136,9 @@ impl Daemon {
             registry: registry.clone(),
             service: service.clone(),
             config_maps: options::config_maps(&config, &registry, &credentials),
-            has_default_account: options::has_default_account(&config),
             health: health.clone(),
             at: started,
-            patience: config.storage_initialization_timeout.0,
+            config: config.clone(),
         };
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
         background.push(actix_rt::spawn(start.run()));

@@ -1,13 +1,13 @@
 //! Health checks, and when the start is complete.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use actors::supervisor::ActorSystem;
 use actors::watchdog::Watchdog;
 
 use super::stores::OpenEngines;
-use super::{encryption, service_manager};
+use super::{encryption, options, service_manager};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
@@ -91,13 +91,10 @@ pub(super) struct Start {
     /// The Service of the API.
     pub(super) service: KubernetesServiceController,
     pub(super) config_maps: SystemConfigMaps,
-    /// Whether the account that may be asked for a token is made.
-    pub(super) has_default_account: bool,
     pub(super) health: Arc<Health>,
     /// When the process started.
     pub(super) at: Instant,
-    /// The time limit for the caches.
-    pub(super) patience: Duration,
+    pub(super) config: Config,
 }
 
 impl Start {
@@ -112,7 +109,8 @@ impl Start {
     /// A cache that fills again later reports its own state.
     async fn complete(&self) {
         self.health.complete(GROUPS);
-        let filled = self.actor_system.ready_within(self.patience).await;
+        let patience = self.config.storage_initialization_timeout.0;
+        let filled = self.actor_system.ready_within(patience).await;
         self.health.complete(STORAGE);
         if let Err(unfilled) = &filled {
             for cache in unfilled {
@@ -134,7 +132,7 @@ impl Start {
         if let Err(status) = classes {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
         }
-        if self.has_default_account
+        if options::has_default_account(&self.config)
             && let Err(status) = ensure_default_account(&self.registry).await
         {
             tracing::warn!(%status, "the account default is missing until the next start");

@@ -560,13 +560,11 @@ fn shells_and_manuals_know_every_command_and_flag() {
         let page = std::fs::read_to_string(folder.path().join(format!("{name}.1")));
         assert!(page.unwrap().contains(".SH NAME"), "{name}");
     }
-    let missing = taffrail()
-        .args(["man", "--output=/nosuch/folder"])
-        .output()
-        .unwrap();
-    let error = String::from_utf8(missing.stderr).unwrap();
+    let below = format!("--output={}/below", script.display());
+    let refused = taffrail().args(["man", &below]).output().unwrap();
+    let error = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        error.starts_with("taffrail man: --output=/nosuch/folder: "),
+        error.starts_with(&format!("taffrail man: {below}: ")),
         "{error}"
     );
     assert_eq!(error.lines().count(), 1);

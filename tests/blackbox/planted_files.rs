@@ -102,6 +102,7 @@ async fn whatever_stands_in_the_place_of_a_file_is_refused_at_once_and_never_fol
         "admin.token.new",
         "admin.kubeconfig",
         "admin.kubeconfig.new",
+        "service-account.key",
         "pki/ca.crt",
         "pki/ca.key",
         "pki/apiserver.crt",

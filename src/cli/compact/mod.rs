@@ -45,8 +45,8 @@ pub fn retention(settings: &Settings) -> Vec<&'static str> {
 }
 
 /// Compacts. A running daemon goes by its own retention, so the given flags of `retention` are
-/// refused beside one. `open` opens the configured store. It is called only when no daemon answers, and fails
-/// when a daemon holds the directory anyway.
+/// refused beside one. `open` opens the configured store. It is called only when no daemon answers,
+/// and fails when a daemon holds the directory anyway.
 pub fn run(
     config: &Config,
     retention: &[&str],

@@ -1,7 +1,7 @@
 //! Commands about objects and their past: `taffrail history`, `get` and `undo`.
 //!
-//! This folder owns the commands and their output. They ask a running daemon, as the admin or by a given kubeconfig. This
-//! folder must not know how history is kept.
+//! This folder owns the commands and their output. They ask a running daemon, as the admin or by a
+//! given kubeconfig. This folder must not know how history is kept.
 
 mod diff;
 pub mod get;

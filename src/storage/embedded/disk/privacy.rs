@@ -8,7 +8,7 @@ use crate::files::own;
 use crate::storage::embedded::error::OpenError;
 
 /// The files that a daemon creates in its directory.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "admin.kubeconfig",
     "admin.token",
     "ballast",
@@ -17,6 +17,7 @@ const FILES: [&str; 9] = [
     "journal-0",
     "journal-1",
     "lock",
+    "service-account.key",
     "store",
 ];
 /// Directories that a daemon creates there, and what `mkfs` leaves in the root of a volume.
