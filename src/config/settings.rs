@@ -173,11 +173,11 @@ settings! {
 
     "Service accounts" {
         /// Issuers of the tokens of service accounts, separated by commas or given several times.
-        /// The first one signs new tokens, all are accepted. auto is
-        /// https://kubernetes.default.svc.cluster.local, but none where etcd keeps the objects:
-        /// daemons there must share a key, so an issuer and service-account-signing-key-file must
-        /// be named. With auto the account default is made in the namespace default, too. With an
-        /// empty value no tokens are made, and serviceaccounts/token is not served.
+        /// The first one signs new tokens, all are accepted. auto is the URL (https) of
+        /// kubernetes.default.svc.cluster.local, but none where etcd keeps the objects: daemons
+        /// there must share a key, so an issuer and service-account-signing-key-file must be named.
+        /// With auto the account default is made in the namespace default, too. With an empty value
+        /// no tokens are made, and serviceaccounts/token is not served.
         /// [default: auto]
         service_account_issuer: Issuers ["ISSUERS"] = Issuers::Automatic;
 

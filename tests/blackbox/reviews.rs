@@ -31,9 +31,11 @@ async fn the_user_of_a_token_is_told_to_who_may_ask_api_295() {
     );
     let groups = json!(["crew", "system:authenticated"]);
     let user = json!({"username": "bob", "uid": "u-bob", "groups": groups});
+    // Who names no audience asks for those of this API, which are its issuers.
+    let audiences = json!(["https://kubernetes.default.svc.cluster.local"]);
     assert_eq!(
         status(&admin, TOKENS, json!({"token": "t-bob"})).await,
-        json!({"authenticated": true, "user": user})
+        json!({"authenticated": true, "user": user, "audiences": audiences})
     );
     let refused = json!({"user": {}, "error": "invalid bearer token"});
     for spec in [
