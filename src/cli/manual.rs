@@ -36,7 +36,10 @@ pub(super) fn completions(options: &CompletionsOptions, mut command: Command) ->
 /// Prints or writes the manual.
 pub(super) fn man(options: &ManOptions, command: Command) -> Action {
     if let Some(folder) = &options.output {
-        let made = std::fs::create_dir_all(folder);
+        let made = match folder.exists() {
+            true => Ok(()),
+            false => std::fs::create_dir_all(folder),
+        };
         return match made.and_then(|()| clap_mangen::generate_to(command, folder)) {
             Ok(()) => Action::Done(ExitCode::SUCCESS),
             Err(error) => failed("man", &format!("--output={}: {error}", folder.display())),

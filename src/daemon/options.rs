@@ -115,8 +115,8 @@ pub(super) fn controllers(
     Ok(setup)
 }
 
-/// Whether the daemon makes an account for the issuer that it chose itself. One that an operator
-/// named has others who make accounts.
+/// Whether the daemon makes an account for the issuer that it chose itself. An operator who names
+/// an issuer decides about accounts, too.
 pub(super) fn has_default_account(config: &Config) -> bool {
     let is_chosen = config.service_account_issuer == Issuers::Automatic;
     let runs = config.controllers.runs(ControllerName::ServiceAccount);

@@ -31,7 +31,7 @@ async fn the_user_of_a_token_is_told_to_who_may_ask_api_295() {
     );
     let groups = json!(["crew", "system:authenticated"]);
     let user = json!({"username": "bob", "uid": "u-bob", "groups": groups});
-    // Who names no audience asks for those of this API, which are its issuers.
+    // A review without audiences asks for those of this API, which are its issuers.
     let audiences = json!(["https://kubernetes.default.svc.cluster.local"]);
     assert_eq!(
         status(&admin, TOKENS, json!({"token": "t-bob"})).await,

@@ -46,7 +46,7 @@ pub fn run(
     });
     match told {
         Ok((text, warnings)) => {
-            // Who reads it may have gone, as `head` does.
+            // The reader may have gone, as `head` does.
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
             for warning in warnings {
                 eprintln!("taffrail storage table: warning: {warning}");

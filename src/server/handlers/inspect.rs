@@ -63,7 +63,7 @@ async fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
 }
 
 /// The keys of a store. An etcd doesn't tell their number beside other figures, so it is asked.
-/// What can't be counted now is null.
+/// `None` if it can't answer now.
 async fn keys(scope: &RequestScope<'_>, engine: &dyn Engine, known: u64) -> Option<u64> {
     if known > 0 {
         return Some(known);
