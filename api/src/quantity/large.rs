@@ -54,11 +54,14 @@ impl Large {
         if self.top() > 30 {
             return None;
         }
+        // The greatest of them don't fit into 128 bits.
         let zeros = usize::try_from(self.exponent + NANO_DIGITS).ok()?;
         let digits = self.digits.iter().copied();
         let nanos = digits
             .chain(std::iter::repeat_n(0, zeros))
-            .fold(0_i128, |nanos, digit| nanos * 10 + i128::from(digit));
+            .try_fold(0_i128, |nanos, digit| {
+                nanos.checked_mul(10)?.checked_add(i128::from(digit))
+            })?;
         let nanos = if self.is_negative { -nanos } else { nanos };
         (nanos.abs() <= MAX).then_some(nanos)
     }

@@ -27,6 +27,9 @@ const MANAGER: &str = "ipallocator.k8s.io";
 /// The number of random addresses that are tried before all are looked at.
 const TRIES: usize = 32;
 
+/// How many addresses of a part are looked at, one after the other.
+const STEPS: u128 = 1 << 20;
+
 /// Why an address can't be had.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AddressRefusal {
@@ -145,7 +148,7 @@ impl AddressAllocator {
     ) -> Result<IpAddr, AddressRefusal> {
         let parts = ranges.iter().map(|range| Usable::of(*range));
         let parts: Vec<Usable> = parts.flat_map(Usable::parts).collect();
-        for part in parts {
+        for part in &parts {
             if part.count == 0 {
                 continue;
             }
@@ -158,9 +161,29 @@ impl AddressAllocator {
             }
             // The part is nearly full.
             let begin = (part.count as f64 * random_unit()) as u128;
-            for step in 0..part.count.min(1 << 20) {
+            for step in 0..part.count.min(STEPS) {
                 let address = part.at((begin + step) % part.count);
                 match self.try_create(service, address).await {
+                    Err(AddressRefusal::Allocated) => {}
+                    outcome => return outcome,
+                }
+            }
+        }
+        self.take_given_back(service, &parts).await
+    }
+
+    /// Takes an address that was given back a moment ago, which the cache still shows as taken.
+    async fn take_given_back(
+        &self,
+        service: NamespacedName<'_>,
+        parts: &[Usable],
+    ) -> Result<IpAddr, AddressRefusal> {
+        let all = self.all().await.map_err(AddressRefusal::Storage)?;
+        let taken: HashSet<IpAddr> = all.into_iter().map(|(address, _)| address).collect();
+        for part in parts {
+            let all = (0..part.count.min(STEPS)).map(|step| part.at(step));
+            for address in all.filter(|address| !taken.contains(address)) {
+                match self.create(service, address).await {
                     Err(AddressRefusal::Allocated) => {}
                     outcome => return outcome,
                 }

@@ -45,7 +45,15 @@ async fn every_stream_of_the_daemon_is_the_log_s_whatever_happens_wa_10_wa_20_wa
     println!("TAFFRAIL_SEED={seed} TAFFRAIL_MODEL_SECONDS={seconds}");
     let mut random = Random::new(seed);
     let retention = format!("{}s", RETENTION.as_secs());
-    let arguments = ["--retention-age", &retention, "--watch-ring-bytes", RING];
+    // Without an issuer the daemon makes no objects of its own beside those of the writers.
+    let issuer = "--service-account-issuer=";
+    let arguments = [
+        "--retention-age",
+        &retention,
+        "--watch-ring-bytes",
+        RING,
+        issuer,
+    ];
     let mut daemon = Daemon::with(&arguments).await;
     let from = namespaces(&daemon).await;
     let common = Arc::new(Common {
