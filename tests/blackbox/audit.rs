@@ -408,7 +408,9 @@ async fn the_outcome_of_a_write_is_recorded_though_its_client_is_gone() {
             other => panic!("{other}"),
         };
         assert_eq!(code < 300, is_done, "{verb} of {name}: {code}");
-        assert!(is_done || code == 499, "{verb} of {name}: {code}");
+        // A body that was cut is refused before anybody knows that the client is gone.
+        let is_refused = code == 499 || (code == 400 && verb == "update");
+        assert!(is_done || is_refused, "{verb} of {name}: {code}");
     }
     assert!(codes.keys().any(|(_, code)| *code < 300), "{codes:?}");
 }
