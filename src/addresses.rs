@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// The most addresses that are told. A machine that forwards for services may have thousands.
+/// The most addresses that are answered. A machine that forwards for services may have thousands.
 const COUNT_MAX: usize = 64;
 
 /// The trees of IPv4 routes, whose local leaves are the addresses of the interfaces.

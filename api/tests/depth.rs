@@ -127,7 +127,7 @@ fn work_has_room_when_it_asks() {
         assert!(work.as_mut().poll(&mut context).is_pending());
         assert!(!deep::has_room());
         drop(work);
-        // Outside of such work there is none to ask.
+        // Outside of such work nobody gives room.
         let mut work = Box::pin(deep::retry(read));
         let polled = work.as_mut().poll(&mut context);
         assert!(matches!(polled, Poll::Ready(Err(_))));

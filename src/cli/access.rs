@@ -75,7 +75,7 @@ pub(super) struct Access {
     pub(super) credential: Credential,
 }
 
-/// What shows who asks.
+/// The credentials of the caller.
 pub(super) enum Credential {
     Token(Token),
     /// A chain and its key, in PEM.
@@ -109,7 +109,7 @@ pub(super) struct Server {
     pub(super) port: u16,
     /// Host and port as a URL has them.
     pub(super) authority: String,
-    /// What all paths begin with; it doesn't end with a slash.
+    /// The beginning of all paths, without a slash at its end.
     pub(super) base: String,
 }
 
@@ -188,7 +188,7 @@ fn named<'d>(document: &'d Value, list: &str, name: &str) -> Result<&'d Value, S
     found.ok_or_else(|| format!("it has no {name:?} among its {list}"))
 }
 
-/// What stands behind `NAME-data` in base64, or in the file of `NAME`.
+/// The bytes behind `NAME-data` in base64, or in the file of `NAME`.
 fn material(of: &Value, name: &str, folder: &Path) -> Result<Option<String>, String> {
     let data = format!("{name}-data");
     if let Some(encoded) = of[&data].as_str().filter(|text| !text.is_empty()) {

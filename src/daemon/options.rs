@@ -166,7 +166,7 @@ pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     }
 }
 
-/// What `/statusz` and `/flagz` tell. Names and passwords in URLs are left out.
+/// The content of `/statusz` and `/flagz`. Names and passwords in URLs are left out.
 pub(super) fn process(config: &Config, started: Instant) -> Process {
     let flags = config.entries().into_iter();
     let mut flags: Vec<(String, String)> = flags

@@ -2,24 +2,14 @@
 //! its operator and its clients see it.
 
 use std::fs;
-use std::path::Path;
-use std::process::Output;
 
 use rustix::process::Signal;
 
-use crate::harness::daemon::{command, taffrail};
+use crate::harness::daemon::taffrail;
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Options, body, version};
+use crate::lost_store::refusal;
 
 const JOURNAL: [&str; 2] = ["journal-0", "journal-1"];
-
-/// The error of a start that must fail.
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    let Output { status, stderr, .. } = command(folder, 0).args(arguments).output().unwrap();
-    let said = String::from_utf8(stderr).unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(!said.contains("panicked"), "{said}");
-    said
-}
 
 /// Creates objects. Answers the version of the last one.
 async fn create(client: &Client, names: std::ops::Range<u64>) -> u64 {

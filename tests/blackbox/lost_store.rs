@@ -13,7 +13,7 @@ use crate::harness::{CONFIGMAPS, Call, Daemon, Options, body};
 const REQUIRED: &str = "--require-existing-data";
 
 /// The error of a start that must fail.
-fn refusal(folder: &Path, arguments: &[&str]) -> String {
+pub fn refusal(folder: &Path, arguments: &[&str]) -> String {
     let Output { status, stderr, .. } = command(folder, 0).args(arguments).output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(1), "{said}");

@@ -1,5 +1,5 @@
-//! What YAML's text tells that its parser doesn't: the lines of values, and byte order marks within
-//! a document, which are letters to Kubernetes' reader. Pure.
+//! Facts in YAML's text that its parser doesn't give: the lines of values, and byte order marks
+//! within a document, which are letters to Kubernetes' reader. Pure.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -243,7 +243,7 @@ pub fn message_length(schema: &Schema, id: StructId, json: &[u8]) -> Option<usiz
 /// anything.
 ///
 /// # Errors
-/// A field has another type, or a text that is none.
+/// A field has another type, or a text that is not UTF-8.
 pub fn check_json(schema: &Schema, id: StructId, json: &[u8]) -> serde_json::Result<()> {
     if schema.message(id).is_none() || message_length(schema, id, json).is_some() {
         return Ok(());

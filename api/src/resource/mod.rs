@@ -286,7 +286,7 @@ pub struct ResourceDefinition {
 /// The effect of the objects of a kind (D-92).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// What Kubernetes says.
+    /// That of Kubernetes.
     Full,
     /// Nothing yet.
     NotYet,

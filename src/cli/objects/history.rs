@@ -19,7 +19,7 @@ pub struct HistoryOptions {
     /// Form of the output. JSON is a line for each change, with the whole object.
     #[arg(long, short, value_name = "FORM", value_enum, default_value = "text")]
     output: Output,
-    /// What --output=json was called before.
+    /// The former name of --output=json.
     #[arg(long, hide = true)]
     json: bool,
     /// When differences have colours.

@@ -235,8 +235,8 @@ fn has_objects(info: &RequestInfo) -> bool {
     info.is_resource || matches!(root, Some("api" | "apis"))
 }
 
-/// The event that says that the answer to a long-running request has begun. What is only said of a
-/// request when it has ended is not in it.
+/// The event that says that the answer to a long-running request has begun. It lacks the facts that
+/// are only known when a request has ended.
 fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
     let annotations = complete.annotations.iter();
     let annotations = annotations.filter(|(name, _)| *name != DEPRECATED);

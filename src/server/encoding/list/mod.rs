@@ -5,8 +5,8 @@
 //! were selected.
 //!
 //! A [`Producer`](pieces::Producer) makes the pieces: [`pieces`] in compact JSON, `indented` in
-//! indented JSON and YAML, `protobuf` in protobuf. What has to be known of the whole list before
-//! its first byte is found in a pass that keeps nothing.
+//! indented JSON and YAML, `protobuf` in protobuf. A first pass, which keeps nothing, finds the
+//! facts about the whole list that its first byte needs.
 
 mod indented;
 mod pieces;
