@@ -143,6 +143,10 @@ impl Store {
             loss = found.loss.clone().or_else(|| missing(newest, acknowledged));
             if let Some(loss) = &loss {
                 check_accepted(newest, loss, acknowledged, accepted)?;
+                // The replay ends the use of the journal. If the process dies before the store
+                // goes on behind the loss, this mark still tells of the loss.
+                let lost = loss.up_to.max(acknowledged).max(newest.next());
+                self.acknowledge(&meta.store, lost)?;
             }
             meta = self.replay(&meta, &found)?;
         } else if let Some(missing) = missing(meta.totals.revision, acknowledged) {
