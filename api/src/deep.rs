@@ -2,11 +2,12 @@
 //!
 //! Functions that read, copy, compare, print and drop a tree call themselves for each level. Every
 //! thread of the daemon has room for [`SHALLOW`] levels, and no reader makes a deeper tree on it.
-//! Code that meets a deeper document asks for more: [`with_room`] and [`retry_with_room`] for a step,
-//! and [`Roomy`] for a request, whose trees live as long as the request. They run on a stack that
-//! has room for [`MAX_DEPTH`] levels and is given back afterwards. So a reader asks [`levels`] how
-//! deep it may go, and a tree never leaves the stack that has room for it. A reader that stops for
-//! want of room says so by [`note`], which costs nothing where documents are as shallow as most.
+//! Code that meets a deeper document asks for more: [`with_room`] and [`retry_with_room`] for a
+//! step, and [`Roomy`] for a request, whose trees live as long as the request. They run on a stack
+//! that has room for [`MAX_DEPTH`] levels and is given back afterwards. So a reader asks [`levels`]
+//! how deep it may go, and a tree never leaves the stack that has room for it. A reader that stops
+//! for want of room says so by [`note`], which costs nothing where documents are as shallow as
+//! most.
 
 use std::cell::Cell;
 use std::future::poll_fn;
