@@ -139,6 +139,50 @@ async fn bodies_are_recorded_as_they_were_understood_whatever_their_encoding() {
     }
 }
 
+/// Bodies are recorded as deep as the API takes them, in both texts.
+#[tokio::test]
+async fn deep_bodies_are_recorded() {
+    const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
+    const APPLY: &str = "application/apply-patch+yaml";
+    let audited = Audited::start("[{level: Request}]", &[]).await;
+    let client = audited.client();
+    let json = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+    let yaml = format!("{}1", "- ".repeat(5_000));
+    let one = format!("{REVISIONS}/a?fieldManager=b&force=true");
+    for (method, path, form, value) in [
+        ("POST", REVISIONS, JSON, &json),
+        ("POST", REVISIONS, YAML, &yaml),
+        ("PATCH", &one, APPLY, &json),
+        ("PATCH", &one, APPLY, &yaml),
+    ] {
+        let body = match form {
+            JSON => format!(
+                r#"{{"apiVersion":"apps/v1","kind":"ControllerRevision","revision":1,
+                "metadata":{{"name":"a"}},"data":{{"x":{value}}}}}"#
+            ),
+            _ => format!(
+                "apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {{name: a}}\n\
+                 revision: 1\ndata:\n  x:\n    {value}\n"
+            ),
+        };
+        let answer = client.call(call(method, path).body(form, body)).await;
+        assert_ne!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.text());
+    }
+    // The events are as deep, and so are looked at as text.
+    let mut daemon = audited.daemon;
+    daemon.stop(Signal::TERM).await;
+    let text = std::fs::read_to_string(log(audited.folder.path())).unwrap();
+    let events = text.lines().filter(|line| line.contains(AGENT));
+    let complete: Vec<&str> = events
+        .filter(|line| line.contains(r#""stage":"ResponseComplete""#))
+        .collect();
+    assert_eq!(complete.len(), 4);
+    for event in complete {
+        let beginning = &event[..event.len().min(300)];
+        assert!(event.contains(&format!(r#""x":{json}"#)), "{beginning}");
+    }
+}
+
 /// At the level Metadata nothing of the body is recorded but the name of the object and, of a
 /// Status, what became of the request.
 #[tokio::test]

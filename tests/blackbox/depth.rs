@@ -1,6 +1,7 @@
 //! Documents that nest as deeply as kube-apiserver takes them, and one level more (API-63).
 
 use crate::harness::client::Answer;
+use crate::harness::daemon::taffrail;
 use crate::harness::{Call, Client, Daemon};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -197,6 +198,60 @@ async fn deletes(client: &Client, one: &str) {
     let freed = send(client, "PATCH", one, (OPERATIONS, free)).await;
     assert_eq!(freed.status, 200);
     client.call(Call::get(one)).await.refusal(404, "NotFound");
+}
+
+/// The commands about objects read what the daemon shows, however deep it is.
+#[tokio::test]
+async fn commands_read_what_is_as_deep() {
+    let daemon = Daemon::start().await;
+    let client = daemon.client();
+    let value = nested("[", "]", MOST);
+    let made = send(
+        &client,
+        "POST",
+        REVISIONS,
+        (JSON, &revision(JSON, "a", &value)),
+    )
+    .await;
+    shows(&made, 201, &value);
+    let made = made.text();
+    let (_, version) = made.split_once(r#""resourceVersion":""#).unwrap();
+    let first = version.split('"').next().unwrap().to_owned();
+    let one = format!("{REVISIONS}/a");
+    let label = r#"{"metadata":{"labels":{"of":"b"}}}"#;
+    let labelled = send(&client, "PATCH", &one, (MERGE, label)).await;
+    shows(&labelled, 200, r#""of":"b""#);
+    let data = daemon.data().display().to_string();
+    let run = move |arguments: &[&str]| {
+        let output = taffrail()
+            .args(arguments)
+            .args(["--data-dir", &data])
+            .output()
+            .unwrap();
+        let problem = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {problem}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let object = ["controllerrevision", "a"];
+    let outputs = tokio::task::spawn_blocking(move || {
+        let get = ["get", "controllerrevision", "a"];
+        let outputs = [
+            run(&[&get[..], &["-o", "yaml"]].concat()),
+            run(&[&get[..], &["-o", "json"]].concat()),
+            run(&[&["history"], &object[..]].concat()),
+            run(&[&["history"], &object[..], &["-o", "json"]].concat()),
+        ];
+        assert!(run(&get).contains("AGE"));
+        let undone = run(&[&["undo"], &object[..], &["--to", &first]].concat());
+        assert!(undone.contains("as it was"), "{undone}");
+        outputs
+    });
+    for text in outputs.await.unwrap() {
+        assert!(text.contains(&value), "{}", &text[..text.len().min(300)]);
+    }
+    let found = client.call(Call::get(&one)).await;
+    shows(&found, 200, &value);
+    assert!(found.text().contains(r#""of":"a""#));
 }
 
 /// A schema as deep as its object may be is read, checked and stored, or refused for what it says.

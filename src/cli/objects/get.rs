@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::{Server, conclude, to_yaml};
+use super::{Server, conclude, to_json, to_yaml};
 use crate::cli::access::ServerArguments;
 use crate::cli::running::Request;
 use crate::cli::table as columns;
@@ -58,7 +58,7 @@ pub enum Output {
 
 /// Prints the objects.
 pub fn run(config: &Config, options: &GetOptions) -> ExitCode {
-    conclude("get", get(config, options))
+    conclude("get", || get(config, options))
 }
 
 fn get(config: &Config, options: &GetOptions) -> Result<String, String> {
@@ -92,7 +92,7 @@ fn get(config: &Config, options: &GetOptions) -> Result<String, String> {
             table(&document, is_everywhere)
         }
         Output::Yaml => to_yaml(&document),
-        Output::Json => format!("{document:#}\n"),
+        Output::Json => to_json(&document),
     })
 }
 

@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::diff::diff;
 use super::{Color, ObjectArguments, Server, conclude, to_yaml};
+use crate::api::deep;
 use crate::cli::output::Output;
 use crate::cli::running::Request;
 use crate::config::Config;
@@ -29,7 +32,7 @@ pub struct HistoryOptions {
 
 /// Prints the history.
 pub fn run(config: &Config, options: &HistoryOptions) -> ExitCode {
-    conclude("history", history(config, options))
+    conclude("history", || history(config, options))
 }
 
 fn history(config: &Config, options: &HistoryOptions) -> Result<String, String> {
@@ -56,22 +59,38 @@ fn history(config: &Config, options: &HistoryOptions) -> Result<String, String> 
     }
 }
 
+/// A change, or the Status that ends a history. An object is as deep as the API takes them, and so
+/// is read by itself.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Change {
+    kind: String,
+    message: String,
+    r#type: String,
+    resource_version: String,
+    time: String,
+    user: String,
+    manager: String,
+    unreadable: Option<String>,
+    object: Option<Box<RawValue>>,
+}
+
 fn told(lines: &str, is_coloured: bool) -> Result<String, String> {
+    let unread = |error| format!("the daemon's answer can't be read: {error}");
     let (mut told, mut before) = (String::new(), String::new());
     for line in lines.lines() {
-        let change: Value = serde_json::from_str(line)
-            .map_err(|error| format!("the daemon's answer can't be read: {error}"))?;
-        if change["kind"] == "Status" {
-            return Err(change["message"].as_str().unwrap_or(line).to_owned());
+        let change: Change = serde_json::from_str(line).map_err(unread)?;
+        if change.kind == "Status" {
+            return Err(change.message);
         }
         told.push_str(&head(&change));
-        let now = match (&change["object"], change["unreadable"].as_str()) {
-            (_, Some(why)) => {
-                told.push_str(&format!("    its value can't be read: {why}\n"));
-                continue;
-            }
-            (Value::Null, None) => String::new(),
-            (object, None) => comparable(object),
+        if let Some(why) = &change.unreadable {
+            told.push_str(&format!("    its value can't be read: {why}\n"));
+            continue;
+        }
+        let now = match &change.object {
+            None => String::new(),
+            Some(object) => comparable(deep::from_json(object.get().as_bytes()).map_err(unread)?),
         };
         told.push_str(&diff(&before, &now, is_coloured));
         before = now;
@@ -80,27 +99,29 @@ fn told(lines: &str, is_coloured: bool) -> Result<String, String> {
 }
 
 /// The line that says when and by whom.
-fn head(change: &Value) -> String {
-    let text = |name: &str| change[name].as_str().unwrap_or_default();
-    let what = match text("type") {
+fn head(change: &Change) -> String {
+    let what = match change.r#type.as_str() {
         "EARLIER" => "before the history that is kept",
         "ADDED" => "created",
         "DELETED" => "deleted",
         _ => "changed",
     };
-    let mut line = format!("revision {}: {what}", text("resourceVersion"));
-    for (word, name) in [("at", "time"), ("by", "user"), ("with", "manager")] {
-        if !text(name).is_empty() {
+    let mut line = format!("revision {}: {what}", change.resource_version);
+    for (word, text) in [
+        ("at", &change.time),
+        ("by", &change.user),
+        ("with", &change.manager),
+    ] {
+        if !text.is_empty() {
             // Names may be anybody's, and a terminal obeys some characters.
-            line += &format!(" {word} {}", text(name).escape_debug());
+            line += &format!(" {word} {}", text.escape_debug());
         }
     }
     line + "\n"
 }
 
 /// The object without its version, which differs each time.
-fn comparable(object: &Value) -> String {
-    let mut object = object.clone();
+fn comparable(mut object: Value) -> String {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("resourceVersion");
     }

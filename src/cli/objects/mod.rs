@@ -18,6 +18,8 @@ use serde_json::Value;
 
 use super::access::{Access, ServerArguments};
 use super::running::{self, Request, Unreached};
+use crate::api::deep;
+use crate::api::indentation::is_out_of_proportion;
 use crate::config::Config;
 use resource::Resource;
 
@@ -65,9 +67,10 @@ impl Color {
     }
 }
 
-/// Prints what a command answers, or its problem.
-fn conclude(command: &str, done: Result<String, String>) -> ExitCode {
-    match done {
+/// Carries out a command, with room for objects that nest deeply, and prints its output or its
+/// problem.
+fn conclude(command: &str, carry_out: impl FnOnce() -> Result<String, String>) -> ExitCode {
+    match deep::with_room(carry_out) {
         Ok(text) => {
             // Who reads it may have gone, as `head` does.
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
@@ -126,7 +129,7 @@ impl Server {
 
     fn json(&self, asked: Request<'_>) -> Result<Value, Refused> {
         let answer = self.ask(asked)?;
-        serde_json::from_slice(&answer).map_err(|error| Refused {
+        deep::from_json(&answer).map_err(|error| Refused {
             code: None,
             text: format!("the daemon's answer can't be read: {error}"),
         })
@@ -164,11 +167,25 @@ fn message(body: &str) -> String {
     message.unwrap_or(body).to_owned()
 }
 
-/// The object as people read it, without what changes with each write.
+/// The object as people read it, without what changes with each write. It is compact JSON where
+/// indentation would multiply its length.
 fn to_yaml(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
-    serde_saphyr::to_string(&object).unwrap_or_else(|_| object.to_string())
+    let json = object.to_string();
+    match is_out_of_proportion(json.as_bytes()) {
+        true => json + "\n",
+        false => serde_saphyr::to_string(&object).unwrap_or(json),
+    }
+}
+
+/// A document as indented JSON, which is compact where indentation would multiply its length.
+fn to_json(document: &Value) -> String {
+    let compact = document.to_string();
+    match is_out_of_proportion(compact.as_bytes()) {
+        true => compact + "\n",
+        false => format!("{document:#}\n"),
+    }
 }

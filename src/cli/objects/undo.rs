@@ -37,7 +37,7 @@ pub struct UndoOptions {
 
 /// Goes back.
 pub fn run(config: &Config, options: &UndoOptions) -> ExitCode {
-    conclude("undo", undo(config, options))
+    conclude("undo", || undo(config, options))
 }
 
 fn undo(config: &Config, options: &UndoOptions) -> Result<String, String> {

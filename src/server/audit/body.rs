@@ -142,7 +142,10 @@ impl Body {
                 let json = protobuf::to_json(bytes, "", "", &TYPES, Texts::Lossy).ok()?;
                 deep::from_json(&json).ok()
             }
-            BodyForm::Text(_) if is_yaml => serde_saphyr::from_slice(bytes).ok(),
+            BodyForm::Text(_) if is_yaml => {
+                let (value, _) = decode_value(bytes, BodyFormat::Yaml).ok()?;
+                T::deserialize(value).ok()
+            }
             BodyForm::Text(_) if is_document => {
                 deep::from_json(go_json_text(bytes).as_bytes()).ok()
             }

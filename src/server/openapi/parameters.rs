@@ -135,8 +135,16 @@ pub(super) static DELETE: [Parameter; 6] = [
 /// The options of lists, of which those at the end are for watches alone.
 pub(super) static LIST: [Parameter; 12] = [
     query("continue", "string", "Where the page begins."),
-    query("fieldSelector", "string", "Selects by fields."),
-    query("labelSelector", "string", "Selects by labels."),
+    query(
+        "fieldSelector",
+        "string",
+        "Restricts the list of returned objects by their fields.",
+    ),
+    query(
+        "labelSelector",
+        "string",
+        "Restricts the list of returned objects by their labels.",
+    ),
     query("limit", "integer", "How many objects a page has."),
     PRETTY,
     query("resourceVersion", "string", "The state that is asked for."),
