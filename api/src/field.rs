@@ -305,6 +305,8 @@ pub enum Detail<'f> {
     Supported(&'f [&'f str]),
     /// The most bytes that a text may have.
     Limit(usize),
+    /// The least and the greatest number that are valid.
+    Range(i64, i64),
     /// A text that takes long to write.
     Made(Box<dyn Fn() -> String + 'f>),
 }
@@ -357,6 +359,9 @@ impl fmt::Display for Detail<'_> {
             }
             Detail::Made(text) => f.write_str(&text()),
             Detail::Limit(limit) => write!(f, "may not be more than {limit} bytes"),
+            Detail::Range(least, most) => {
+                write!(f, "must be between {least} and {most}, inclusive")
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //! much of it is tried again with more items, where a square can't be mistaken.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bar;
 mod cost;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]

@@ -42,11 +42,11 @@ const GROSS_CPU: u64 = 2_000_000_000;
 const GROSS_PEAK: u64 = 12 << 20;
 
 /// The longest body.
-const LONGEST: usize = 3 << 20;
+pub const LONGEST: usize = 3 << 20;
 
 /// The memory that a request may take, and so much more for each byte of it.
-const MEMORY: u64 = 64 << 20;
-const MEMORY_PER_BYTE: u64 = 16;
+pub const MEMORY: u64 = 64 << 20;
+pub const MEMORY_PER_BYTE: u64 = 16;
 
 /// What was found of a request.
 pub enum Outcome {
@@ -59,14 +59,14 @@ pub enum Outcome {
 }
 
 /// A request with a number of items, carried out.
-struct Tried {
-    cost: Cost,
+pub struct Tried {
+    pub cost: Cost,
     /// The bytes of the body and of what is stored.
-    bytes: usize,
+    pub bytes: usize,
 }
 
 /// Servers with the objects that requests begin with.
-struct Trial<'p> {
+pub struct Trial<'p> {
     place: &'p Place,
     n: usize,
     runtime: &'p Runtime,
@@ -74,7 +74,7 @@ struct Trial<'p> {
 }
 
 impl<'p> Trial<'p> {
-    fn new(runtime: &'p Runtime, place: &'p Place, n: usize) -> Trial<'p> {
+    pub fn new(runtime: &'p Runtime, place: &'p Place, n: usize) -> Trial<'p> {
         Trial {
             place,
             n,
@@ -103,7 +103,7 @@ impl<'p> Trial<'p> {
         })
     }
 
-    fn carry_out(&mut self, step: &Step) -> Result<Tried, String> {
+    pub fn carry_out(&mut self, step: &Step) -> Result<Tried, String> {
         let (place, n, runtime) = (self.place, self.n, self.runtime);
         let (server, object) = match self.server(step.stored) {
             Ok((server, object)) => (server, object),

@@ -143,7 +143,8 @@ impl Server {
                 context.manager = manager.to_owned();
                 options.field_manager = manager.to_owned();
                 options.force = true;
-                let (value, faults) = decode_value(body, BodyFormat::Json).unwrap();
+                let decoded = decode_value(body, BodyFormat::Json);
+                let (value, faults) = decoded.map_err(|why| Status::bad_request(&why))?;
                 let Value::Object(members) = value else {
                     panic!("an object is applied")
                 };

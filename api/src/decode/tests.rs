@@ -753,6 +753,10 @@ fn a_document_of_countless_small_objects_is_refused() {
             );
         }
     }
+    // A short document may take forty times its size, and not much more.
+    let short = |item: &str, bytes: usize| format!("[{}0]", item.repeat(bytes / item.len()));
+    assert!(json_value(&short(r#"[{"a":{}}],"#, 600 << 10)).is_ok());
+    assert!(json_value(&short(r#"[{"a":{}}],"#, 900 << 10)).is_err());
     let tree = json!({"a": [1, "b", {}, {"c": null, "d": {"e": true}}], "f": "g"});
     assert_eq!(
         tree_bytes(&tree),

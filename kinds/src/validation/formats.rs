@@ -252,20 +252,18 @@ pub fn http_header_name(text: &str) -> Vec<String> {
 }
 
 /// The number of a port.
-pub fn port_number(number: i64) -> Vec<String> {
+pub fn port_number(number: i64) -> Option<Detail<'static>> {
     in_range(number, 1, 65535)
 }
 
 /// A number between two others.
-pub fn in_range(number: i64, least: i64, most: i64) -> Vec<String> {
-    if (least..=most).contains(&number) {
-        return Vec::new();
-    }
-    vec![format!("must be between {least} and {most}, inclusive")]
+pub fn in_range(number: i64, least: i64, most: i64) -> Option<Detail<'static>> {
+    let is_valid = (least..=most).contains(&number);
+    (!is_valid).then_some(Detail::Range(least, most))
 }
 
 /// The identifier of a user or a group.
-pub fn user_id(number: i64) -> Vec<String> {
+pub fn user_id(number: i64) -> Option<Detail<'static>> {
     in_range(number, 0, MAX_ID)
 }
 
@@ -290,10 +288,10 @@ pub fn port_name(text: &str) -> Vec<String> {
 }
 
 /// The number or name of a port.
-pub fn port_number_or_name(port: &Field<'_>) -> Vec<String> {
+pub fn port_number_or_name(port: &Field<'_>) -> Vec<Detail<'static>> {
     match port.value() {
-        Some(Value::String(name)) => port_name(name),
-        _ => port_number(port.int().unwrap_or_default()),
+        Some(Value::String(name)) => port_name(name).into_iter().map(Detail::from).collect(),
+        _ => Vec::from_iter(port_number(port.int().unwrap_or_default())),
     }
 }
 
@@ -371,7 +369,11 @@ mod tests {
                  '[-._a-zA-Z0-9]+')"
             ]
         );
-        assert_eq!(port_number(0), ["must be between 1 and 65535, inclusive"]);
-        assert_eq!(user_id(-1), ["must be between 0 and 2147483647, inclusive"]);
+        let text = |wrong: Option<Detail<'_>>| wrong.map(|detail| detail.to_string());
+        let ports = "must be between 1 and 65535, inclusive";
+        assert_eq!(text(port_number(0)).as_deref(), Some(ports));
+        let ids = "must be between 0 and 2147483647, inclusive";
+        assert_eq!(text(user_id(-1)).as_deref(), Some(ids));
+        assert_eq!(text(user_id(0)), None);
     }
 }

@@ -40,6 +40,12 @@ const WEIGHT_OF_VALUE: usize = 2;
 /// hundred times its text.
 pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
+/// What the tree of a short document may take, and so much more for each byte of the document, up
+/// to the limit. So a request stays within 64 MiB and 16 MB for each MB, the copies of the tree
+/// included.
+const TREE_BYTES_OF_SHORT: usize = 40 * 1024 * 1024;
+const TREE_BYTES_PER_BYTE: usize = 16;
+
 /// After so many values and names a read asks whether anybody still waits for it.
 const STEPS: usize = 1024;
 
@@ -101,7 +107,9 @@ enum Guide<'g> {
 /// The progress of a read.
 struct Reading {
     weight: usize,
-    tree_bytes_left: usize,
+    tree_bytes: usize,
+    /// The limit on `tree_bytes`; `usize::MAX` for none.
+    most_tree_bytes: usize,
     /// The values and names so far.
     steps: usize,
     /// How many levels the tree may have.
@@ -127,10 +135,11 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(tree_bytes: usize, numbers: Numbers) -> Reading {
+    fn new(most_tree_bytes: usize, numbers: Numbers) -> Reading {
         Reading {
             weight: 0,
-            tree_bytes_left: tree_bytes,
+            tree_bytes: 0,
+            most_tree_bytes,
             steps: 0,
             levels: levels(),
             numbers,
@@ -228,12 +237,18 @@ impl Reading {
         if self.steps.is_multiple_of(STEPS) && is_abandoned() {
             return Err(E::custom(NOBODY));
         }
-        match self.tree_bytes_left.checked_sub(tree_bytes) {
-            Some(left) if self.weight <= MAX_WEIGHT => {
-                self.tree_bytes_left = left;
-                Ok(())
-            }
-            _ => Err(E::custom("the document expands to too much data")),
+        self.tree_bytes += tree_bytes;
+        match self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= MAX_WEIGHT {
+            true => Ok(()),
+            false => Err(E::custom("the document expands to too much data")),
+        }
+    }
+
+    /// What the tree may take after the bytes that were read so far.
+    fn allowed_tree_bytes(&self) -> usize {
+        match self.most_tree_bytes {
+            usize::MAX => usize::MAX,
+            most => most.min(TREE_BYTES_OF_SHORT + TREE_BYTES_PER_BYTE * self.weight),
         }
     }
 }

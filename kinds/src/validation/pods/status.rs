@@ -331,9 +331,8 @@ fn validate_user(container: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList
             let groups = linux.member("supplementalGroups");
             let ids = [linux.member("uid"), linux.member("gid")];
             for id in ids.into_iter().chain(groups.items()) {
-                for wrong in user_id(id.int().unwrap_or_default()) {
-                    errors.push(id.invalid(wrong));
-                }
+                let wrong = user_id(id.int().unwrap_or_default());
+                errors.extend(wrong.map(|wrong| id.invalid(wrong)));
             }
         }
         _ => {}

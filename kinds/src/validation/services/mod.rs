@@ -276,8 +276,10 @@ fn validate_port_conflicts(service: &Service<'_>, errors: &mut ErrorList) {
         let number = port.member("port").int().unwrap_or_default();
         let protocol = port.member("protocol").text();
         if !seen.insert((protocol, number)) {
-            let shown = serde_json::json!({"protocol": protocol, "port": number});
-            let json = || internal_json("core.v1.ServicePort", Some(&shown));
+            let json = move || {
+                let shown = serde_json::json!({"protocol": protocol, "port": number});
+                internal_json("core.v1.ServicePort", Some(&shown))
+            };
             errors.push(port.duplicate().showing_json(json));
         }
     }
