@@ -115,11 +115,39 @@ fn packages(schemas: &SchemaGenerator) -> Result<BTreeMap<String, String>, Strin
     Ok(packages)
 }
 
+/// The descriptions of the fields that columns of Tables show, as items of a slice in Rust, in order
+/// of the fields. Values of enumerations, which documents list behind the text, are not among them.
+fn columns(schemas: &SchemaGenerator, fields: &str) -> Result<String, String> {
+    let mut items = String::new();
+    for path in fields.lines() {
+        let unknown = || format!("columns.txt: {path} is unknown");
+        let (of, field) = path.rsplit_once('.').ok_or_else(unknown)?;
+        let mut types = schemas.definitions().iter();
+        let found = types.find(|(name, _)| {
+            let name = name.strip_suffix(of);
+            name.is_some_and(|package| package.ends_with('.'))
+        });
+        let (_, schema) = found.ok_or_else(unknown)?;
+        let text = schema.pointer(&format!("/properties/{field}/description"));
+        let text = text.and_then(|text| text.as_str()).ok_or_else(unknown)?;
+        let text = text
+            .split("\n\nPossible enum values")
+            .next()
+            .unwrap_or(text);
+        items.push_str(&format!("({path:?}, {text:?}),\n"));
+    }
+    Ok(format!("&[\n{items}]\n"))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=columns.txt");
     let folder = std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
     let mut file = Vec::new();
-    for (name, types) in packages(&schemas())? {
+    let schemas = schemas();
+    let columns = columns(&schemas, include_str!("columns.txt"))?;
+    std::fs::write(PathBuf::from(&folder).join("columns.rs"), columns)?;
+    for (name, types) in packages(&schemas)? {
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
         packed.write_all(types.as_bytes())?;
         let packed = packed.finish()?;

@@ -5,10 +5,18 @@ use serde_json::{Map, Value, json};
 
 use crate::duration::age;
 use crate::object::Object;
-use crate::resource::{Cell, ResourceDefinition};
+use crate::resource::{Cell, Column, Description, OfField, ResourceDefinition};
 
-/// `columnDefinitions` of a resource's Tables (API-68, API-70).
-pub fn column_definitions(definition: &ResourceDefinition) -> Value {
+/// `columnDefinitions` of a resource's Tables (API-68, API-70). `describe` gives the description of
+/// a field, where one is known.
+pub fn column_definitions(
+    definition: &ResourceDefinition,
+    describe: impl Fn(OfField) -> Option<&'static str>,
+) -> Value {
+    let description = |column: &Column| match &column.description {
+        Description::Text(text) => text.as_str().into(),
+        Description::OfField(field) => Value::from(describe(*field).unwrap_or_default()),
+    };
     definition
         .columns
         .iter()
@@ -18,7 +26,7 @@ pub fn column_definitions(definition: &ResourceDefinition) -> Value {
                 "name": column.name,
                 "type": column.kind,
                 "format": column.format,
-                "description": column.description,
+                "description": description(column),
                 "priority": column.priority,
             })
         })
@@ -83,7 +91,7 @@ mod tests {
     /// API-68, API-70: every column is listed, whatever its priority.
     #[test]
     fn columns_are_described() {
-        let columns = column_definitions(&configmaps());
+        let columns = column_definitions(&configmaps(), |_| None);
         let names: Vec<&str> = columns
             .as_array()
             .into_iter()

@@ -21,6 +21,16 @@ const BETWEEN_TEXTS: char = '\x1f';
 /// Behind the name of a package.
 const END_OF_NAME: u8 = b'\n';
 
+/// Fields that columns of Tables show, in order, and their descriptions. Written by the build script
+/// for the fields in `columns.txt`.
+const COLUMNS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/columns.rs"));
+
+/// The description of a field that a column shows: `core.v1.PodStatus.podIP`.
+pub fn of_column(field: &str) -> Option<&'static str> {
+    let at = COLUMNS.binary_search_by_key(&field, |(field, _)| field);
+    COLUMNS.get(at.ok()?).map(|(_, text)| *text)
+}
+
 /// What is said of each type. Packages are unpacked when they are asked for, 0.6 MB in all.
 pub struct Descriptions {
     /// In order of their names.

@@ -21,6 +21,7 @@ mod beside_kube_apiserver;
 mod bookmarks;
 mod client_certificates;
 mod client_go;
+mod columns;
 mod command_line;
 mod component_statuses;
 mod connections;

@@ -204,7 +204,7 @@ impl RequestInfo {
             "delete" => self.verb = SmolStr::new_static("deletecollection"),
             _ => {}
         }
-        if matches!(self.verb.as_str(), "list" | "watch" | "deletecollection")
+        if matches!(self.verb.as_str(), "list" | "watch")
             && let Some(name) = demanded_name(field_selector)
         {
             self.name = name;

@@ -234,12 +234,11 @@ fn a_field_selector_that_demands_a_name_gives_it_api_7() {
         assert_eq!(info.name, name, "{selector}");
         assert!(!info.is_named, "{selector}");
     }
-    let created = RequestInfo::parse(&Method::POST, "/api/v1/pods", false, "metadata.name=x")
-        .expect("a path that can be parsed");
-    assert_eq!(
-        created.name, "",
-        "only collections that are read or deleted look at selectors"
-    );
+    for method in [Method::POST, Method::DELETE] {
+        let info = RequestInfo::parse(&method, "/api/v1/pods", false, "metadata.name=x")
+            .expect("a path that can be parsed");
+        assert_eq!(info.name, "", "{method}: only reads look at selectors");
+    }
 }
 
 #[test]

@@ -17,29 +17,54 @@ pub struct Column {
     /// 0 is always shown, 1 only with `-o wide`.
     pub priority: u8,
     /// A description of the column.
-    pub description: String,
+    pub description: Description,
     /// The computation of a cell.
     pub cell: Cell,
     /// Whether Tables list it. The cells of others are there all the same (http.md 6.4).
     pub is_listed: bool,
 }
 
+/// The description of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Description {
+    /// A text.
+    Text(String),
+    /// That of the field which the column shows.
+    OfField(OfField),
+}
+
+/// A field by its type and name: `core.v1.PodStatus.podIP`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfField(pub &'static str);
+
+impl From<&str> for Description {
+    fn from(text: &str) -> Description {
+        Description::Text(text.to_owned())
+    }
+}
+
+impl From<OfField> for Description {
+    fn from(field: OfField) -> Description {
+        Description::OfField(field)
+    }
+}
+
 impl Column {
     /// A text column that is always shown.
-    pub fn text(name: &str, description: &str, cell: Cell) -> Column {
+    pub fn text(name: &str, description: impl Into<Description>, cell: Cell) -> Column {
         Column {
             name: name.to_owned(),
             kind: "string".to_owned(),
             format: String::new(),
             priority: 0,
-            description: description.to_owned(),
+            description: description.into(),
             cell,
             is_listed: true,
         }
     }
 
     /// A column of whole numbers that is always shown.
-    pub fn integer(name: &str, description: &str, cell: Cell) -> Column {
+    pub fn integer(name: &str, description: impl Into<Description>, cell: Cell) -> Column {
         Column {
             kind: "integer".to_owned(),
             ..Column::text(name, description, cell)
@@ -47,7 +72,7 @@ impl Column {
     }
 
     /// A column of booleans that is always shown.
-    pub fn boolean(name: &str, description: &str, cell: Cell) -> Column {
+    pub fn boolean(name: &str, description: impl Into<Description>, cell: Cell) -> Column {
         Column {
             kind: "boolean".to_owned(),
             ..Column::text(name, description, cell)
@@ -74,7 +99,7 @@ impl Column {
 
     /// The first column of most Tables.
     pub fn name() -> Column {
-        let description = "Name of the object, unique within its namespace.";
+        let description = OfField("meta.v1.ObjectMeta.name");
         Column {
             format: "name".to_owned(),
             ..Column::text("Name", description, Cell::Name)
@@ -90,13 +115,21 @@ impl Column {
         });
         Column {
             kind: "date".to_owned(),
-            ..Column::text("Created At", "When the object was created.", cell)
+            ..Column::text(
+                "Created At",
+                OfField("meta.v1.ObjectMeta.creationTimestamp"),
+                cell,
+            )
         }
     }
 
     /// Time since creation.
     pub fn age() -> Column {
-        Column::text("Age", "Time since the object was created.", Cell::Age)
+        Column::text(
+            "Age",
+            OfField("meta.v1.ObjectMeta.creationTimestamp"),
+            Cell::Age,
+        )
     }
 }
 

@@ -17,7 +17,7 @@ use crate::group_version_kind::GroupVersionKind;
 use crate::object::Object;
 use crate::schema::{self, Empty, ObjectType};
 
-pub use columns::{Cell, Column};
+pub use columns::{Cell, Column, Description, OfField};
 pub use conversion::{ConversionStrategy, UnservedVersion, convert, converted};
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{LazyLock, OnceLock};
 
+use serde_json::{Map, Value};
+
 use super::messages::LazyMessage;
 
 /// Types that refer to each other. It is made once and never changes.
@@ -41,8 +43,8 @@ pub struct Struct {
     pub(super) fields: Vec<Field>,
     /// The places of those that may be printed without a value.
     pub(super) printed_without_value: Vec<usize>,
-    /// How many maps the canonical form of the empty struct has that are not empty.
-    pub(super) nodes_of_empty: usize,
+    /// The places of structs among those.
+    pub(super) printed_structs: Vec<usize>,
     /// The places of those that tell an empty value from an absent one, or have such fields below.
     pub(super) to_empties: Vec<usize>,
     /// The places of those lists whose items may lack what tells them apart, or that have such
@@ -362,10 +364,15 @@ impl Struct {
         self.fields.get(self.place(name)?)
     }
 
-    /// How many maps the canonical form of the empty struct has that are not empty. `{}` takes more
-    /// memory when it is filled in than its text suggests.
-    pub(crate) fn nodes_of_empty(&self) -> usize {
-        self.nodes_of_empty
+    /// How many maps that are not empty come to a struct with these members when it is filled in:
+    /// it and the structs in it that are printed without a value. Its text doesn't suggest that
+    /// memory.
+    pub(crate) fn nodes_filled_in(&self, members: &Map<String, Value>) -> usize {
+        let own = members.is_empty() && !self.printed_without_value.is_empty();
+        let structs = self.printed_structs.iter();
+        let structs = structs.filter_map(|place| self.fields.get(*place));
+        let absent = structs.filter(|field| !members.contains_key(&field.name));
+        usize::from(own) + absent.count()
     }
 
     /// The fields that may be printed without a value.

@@ -223,9 +223,9 @@ impl Resolver<'_, '_> {
         let printed = fields.iter().enumerate().filter_map(printed);
         let printed: Vec<usize> = printed.collect();
         let is_struct =
-            |field: &&Field| matches!(field.of.shape, Shape::Struct(_)) && !field.of.is_pointer;
-        let structs = printed.iter().filter_map(|place| fields.get(*place));
-        let structs = structs.filter(is_struct).count();
+            |field: &Field| matches!(field.of.shape, Shape::Struct(_)) && !field.of.is_pointer;
+        let is_printed_struct = |place: &&usize| fields.get(**place).is_some_and(is_struct);
+        let printed_structs = printed.iter().filter(is_printed_struct).copied().collect();
         Ok(Struct {
             to_empties: Vec::new(),
             to_keyless: Vec::new(),
@@ -236,7 +236,7 @@ impl Resolver<'_, '_> {
             is_atomic: text.words.contains(&"map=atomic"),
             is_union: text.words.contains(&"union"),
             is_open: text.words.contains(&"open"),
-            nodes_of_empty: usize::from(!printed.is_empty()) + structs,
+            printed_structs,
             printed_without_value: printed,
             message: Default::default(),
             fields,

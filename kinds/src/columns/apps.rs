@@ -2,7 +2,7 @@
 
 use api::field::Field;
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::Value;
 
 use super::core::replicated;
@@ -19,7 +19,11 @@ pub fn controllerrevisions() -> Vec<Column> {
     vec![
         Column::name(),
         Column::text("Controller", "What it is a version of.", controller),
-        Column::text("Revision", "Its place in the history.", revision),
+        Column::text(
+            "Revision",
+            OfField("apps.v1.ControllerRevision.revision"),
+            revision,
+        ),
         Column::age(),
     ]
 }
@@ -35,28 +39,40 @@ pub fn daemonsets() -> Vec<Column> {
     let [containers, images] = template_columns();
     vec![
         Column::name(),
-        Column::integer("Desired", "Number of nodes that want a pod.", desired),
-        Column::integer("Current", "Number of nodes that have one.", current),
-        Column::integer("Ready", "Number of nodes whose pod is ready.", ready),
+        Column::integer(
+            "Desired",
+            OfField("apps.v1.DaemonSetStatus.desiredNumberScheduled"),
+            desired,
+        ),
+        Column::integer(
+            "Current",
+            OfField("apps.v1.DaemonSetStatus.currentNumberScheduled"),
+            current,
+        ),
+        Column::integer(
+            "Ready",
+            OfField("apps.v1.DaemonSetStatus.numberReady"),
+            ready,
+        ),
         Column::integer(
             "Up-to-date",
-            "Number of nodes whose pod is as wanted.",
+            OfField("apps.v1.DaemonSetStatus.updatedNumberScheduled"),
             updated,
         ),
         Column::integer(
             "Available",
-            "Number of nodes whose pod is available.",
+            OfField("apps.v1.DaemonSetStatus.numberAvailable"),
             available,
         ),
         Column::text(
             "Node Selector",
-            "Labels of the nodes that want a pod.",
+            OfField("core.v1.PodSpec.nodeSelector"),
             nodes,
         ),
         Column::age(),
         containers,
         images,
-        workload_selector(),
+        workload_selector(OfField("apps.v1.DaemonSetSpec.selector")),
     ]
 }
 
@@ -68,12 +84,20 @@ pub fn deployments() -> Vec<Column> {
     vec![
         Column::name(),
         ready(),
-        Column::text("Up-to-date", "Number of pods that are as wanted.", updated),
-        Column::text("Available", "Number of pods that are available.", available),
+        Column::text(
+            "Up-to-date",
+            OfField("apps.v1.DeploymentStatus.updatedReplicas"),
+            updated,
+        ),
+        Column::text(
+            "Available",
+            OfField("apps.v1.DeploymentStatus.availableReplicas"),
+            available,
+        ),
         Column::age(),
         containers,
         images,
-        selector_column(|object, _| {
+        selector_column(OfField("apps.v1.DeploymentSpec.selector"), |object, _| {
             // Nothing stands for no requirements here, unlike elsewhere.
             requirements_text(&Field::named("", object.at(&["spec", "selector"]))).into()
         }),
@@ -82,7 +106,13 @@ pub fn deployments() -> Vec<Column> {
 
 /// ReplicaSets.
 pub fn replicasets() -> Vec<Column> {
-    replicated(workload_selector())
+    let described = [
+        "apps.v1.ReplicaSetSpec.replicas",
+        "apps.v1.ReplicaSetStatus.replicas",
+        "apps.v1.ReplicaSetStatus.readyReplicas",
+    ];
+    let selector = workload_selector(OfField("apps.v1.ReplicaSetSpec.selector"));
+    replicated(described, selector)
 }
 
 /// StatefulSets.

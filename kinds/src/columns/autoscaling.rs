@@ -1,7 +1,7 @@
 //! The columns of `autoscaling/v2` and `autoscaling/v1` (API-218).
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::{Map, Value};
 
 use super::{NONE, UNKNOWN, UNSET, computed, integer, list, member, text_or};
@@ -21,7 +21,7 @@ pub fn horizontalpodautoscalers() -> Vec<Column> {
     });
     with_targets(Column::text(
         "Targets",
-        "Each metric, and what it shall be.",
+        OfField("autoscaling.v2.HorizontalPodAutoscalerSpec.metrics"),
         targets,
     ))
 }
@@ -105,11 +105,27 @@ fn with_targets(targets: Column) -> Vec<Column> {
     let current = computed(|autoscaler, _| integer(autoscaler, &["status", "currentReplicas"]));
     vec![
         Column::name(),
-        Column::text("Reference", "What it scales.", reference),
+        Column::text(
+            "Reference",
+            OfField("autoscaling.v2.HorizontalPodAutoscalerSpec.scaleTargetRef"),
+            reference,
+        ),
         targets,
-        Column::text("MinPods", "The least number of pods.", minimum),
-        Column::text("MaxPods", "The greatest number of pods.", maximum),
-        Column::text("Replicas", "Number of pods that there are.", current),
+        Column::text(
+            "MinPods",
+            OfField("autoscaling.v1.HorizontalPodAutoscalerSpec.minReplicas"),
+            minimum,
+        ),
+        Column::text(
+            "MaxPods",
+            OfField("autoscaling.v2.HorizontalPodAutoscalerSpec.maxReplicas"),
+            maximum,
+        ),
+        Column::text(
+            "Replicas",
+            OfField("autoscaling.v2.HorizontalPodAutoscalerStatus.currentReplicas"),
+            current,
+        ),
         Column::age(),
     ]
 }

@@ -2,7 +2,7 @@
 
 use api::duration::human_duration;
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -35,15 +35,25 @@ pub fn cronjobs() -> Vec<Column> {
     });
     vec![
         Column::name(),
-        Column::text("Schedule", "When jobs start.", text("spec.schedule")),
-        Column::text("Timezone", "The zone of the times.", zone),
-        Column::boolean("Suspend", "Whether no jobs start.", suspend),
-        Column::integer("Active", "Number of jobs that run.", active),
-        Column::text("Last Schedule", "Time since the last job.", last),
+        Column::text(
+            "Schedule",
+            OfField("batch.v1.CronJobSpec.schedule"),
+            text("spec.schedule"),
+        ),
+        Column::text("Timezone", OfField("batch.v1.CronJobSpec.timeZone"), zone),
+        Column::boolean("Suspend", OfField("batch.v1.CronJobSpec.suspend"), suspend),
+        Column::integer("Active", OfField("batch.v1.CronJobStatus.active"), active),
+        Column::text(
+            "Last Schedule",
+            OfField("batch.v1.CronJobStatus.lastScheduleTime"),
+            last,
+        ),
         Column::age(),
         containers(|job, _| container_names(job, TEMPLATE)),
         images(|job, _| container_images(job, TEMPLATE)),
-        selector_column(|job, _| selector(job, &["spec", "jobTemplate", "spec", "selector"])),
+        selector_column(OfField("batch.v1.JobSpec.selector"), |job, _| {
+            selector(job, &["spec", "jobTemplate", "spec", "selector"])
+        }),
     ]
 }
 
@@ -58,14 +68,14 @@ pub fn jobs() -> Vec<Column> {
         Column::text("Status", "How far it is.", status),
         Column::text(
             "Completions",
-            "Pods that succeeded, of those that must.",
+            OfField("batch.v1.JobStatus.succeeded"),
             completions,
         ),
         Column::text("Duration", "How long it runs, or ran.", duration),
         Column::age(),
         containers,
         images,
-        workload_selector(),
+        workload_selector(OfField("batch.v1.JobSpec.selector")),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use api::duration::human_duration;
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::Value;
 
 use super::{NONE, computed, condition, list, text, text_or};
@@ -25,7 +25,7 @@ pub fn certificatesigningrequests() -> Vec<Column> {
         Column::text("Requestor", "Who asks.", text("spec.username")),
         Column::text(
             "RequestedDuration",
-            "How long the certificate shall be valid.",
+            OfField("certificates.v1.CertificateSigningRequestSpec.expirationSeconds"),
             duration,
         ),
         Column::text(

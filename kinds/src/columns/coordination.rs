@@ -1,6 +1,6 @@
 //! The columns of `coordination.k8s.io/v1` (API-218).
 
-use api::resource::Column;
+use api::resource::{Column, OfField};
 
 use super::text;
 
@@ -10,7 +10,7 @@ pub fn leases() -> Vec<Column> {
         Column::name(),
         Column::text(
             "Holder",
-            "Who holds the lease.",
+            OfField("coordination.v1.LeaseSpec.holderIdentity"),
             text("spec.holderIdentity"),
         ),
         Column::age(),

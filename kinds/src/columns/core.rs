@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use api::object::Object;
-use api::resource::{Cell, Column, FieldPath};
+use api::resource::{Cell, Column, FieldPath, OfField};
 use serde_json::Value;
 
 use super::{
@@ -37,7 +37,7 @@ pub fn configmaps() -> Vec<Column> {
     let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
     vec![
         Column::name(),
-        Column::text("Data", "Number of its entries.", entries),
+        Column::text("Data", OfField("core.v1.ConfigMap.data"), entries),
         Column::age(),
     ]
 }
@@ -47,7 +47,7 @@ pub fn endpoints() -> Vec<Column> {
     let addresses = computed(|endpoints, _| addresses(endpoints).into());
     vec![
         Column::name(),
-        Column::text("Endpoints", "Addresses that are ready.", addresses),
+        Column::text("Endpoints", OfField("core.v1.Endpoints.subsets"), addresses),
         Column::age(),
     ]
 }
@@ -83,21 +83,28 @@ pub fn podtemplates() -> Vec<Column> {
 
 /// ReplicationControllers.
 pub fn replicationcontrollers() -> Vec<Column> {
-    let selector = selector_column(|object, _| labels(object.at(&["spec", "selector"])));
-    replicated(selector)
+    let of = OfField("core.v1.ReplicationControllerSpec.selector");
+    let selector = selector_column(of, |object, _| labels(object.at(&["spec", "selector"])));
+    let described = [
+        "core.v1.ReplicationControllerSpec.replicas",
+        "core.v1.ReplicationControllerStatus.replicas",
+        "core.v1.ReplicationControllerStatus.readyReplicas",
+    ];
+    replicated(described, selector)
 }
 
-/// The columns of kinds that keep a number of pods.
-pub(super) fn replicated(selector: Column) -> Vec<Column> {
+/// The columns of kinds that keep a number of pods, and the fields that describe three of them.
+pub(super) fn replicated(described: [&'static str; 3], selector: Column) -> Vec<Column> {
+    let described = described.map(OfField);
     let desired = computed(|object, _| integer(object, &["spec", "replicas"]));
     let current = computed(|object, _| integer(object, &["status", "replicas"]));
     let ready = computed(|object, _| integer(object, &["status", "readyReplicas"]));
     let [containers, images] = template_columns();
     vec![
         Column::name(),
-        Column::integer("Desired", "Number of pods that are wanted.", desired),
-        Column::integer("Current", "Number of pods that there are.", current),
-        Column::integer("Ready", "Number of pods that are ready.", ready),
+        Column::integer("Desired", described[0], desired),
+        Column::integer("Current", described[1], current),
+        Column::integer("Ready", described[2], ready),
         Column::age(),
         containers,
         images,
@@ -130,8 +137,8 @@ pub fn secrets() -> Vec<Column> {
     let entries = Cell::Count(FieldPath::list(&["data"]));
     vec![
         Column::name(),
-        Column::text("Type", "What its data is for.", text("type")),
-        Column::text("Data", "Number of its entries.", entries),
+        Column::text("Type", OfField("core.v1.Secret.type"), text("type")),
+        Column::text("Data", OfField("core.v1.Secret.data"), entries),
         Column::age(),
     ]
 }
@@ -141,17 +148,26 @@ pub fn services() -> Vec<Column> {
     let cluster = computed(|service, _| cluster_address(service).into());
     let external = computed(|service, _| external_address(service).into());
     let ports = computed(|service, _| text_or(&ports(service), NONE).into());
-    let selector = selector_column(|object, _| labels(object.at(&["spec", "selector"])));
+    let of = OfField("core.v1.ServiceSpec.selector");
+    let selector = selector_column(of, |object, _| labels(object.at(&["spec", "selector"])));
     vec![
         Column::name(),
-        Column::text("Type", "Who can reach it.", text("spec.type")),
-        Column::text("Cluster-IP", "Its address inside of the cluster.", cluster),
+        Column::text(
+            "Type",
+            OfField("core.v1.ServiceSpec.type"),
+            text("spec.type"),
+        ),
+        Column::text(
+            "Cluster-IP",
+            OfField("core.v1.ServiceSpec.clusterIP"),
+            cluster,
+        ),
         Column::text(
             "External-IP",
-            "Its addresses outside of the cluster.",
+            OfField("core.v1.ServiceSpec.externalIPs"),
             external,
         ),
-        Column::text("Port(s)", "Its ports and those of nodes.", ports),
+        Column::text("Port(s)", OfField("core.v1.ServiceSpec.ports"), ports),
         Column::age(),
         selector,
     ]

@@ -1,7 +1,7 @@
 //! The columns of `discovery.k8s.io/v1` (API-218).
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::Value;
 
 use super::{UNSET, computed, items, list, text, text_or, with_more};
@@ -16,11 +16,15 @@ pub fn endpointslices() -> Vec<Column> {
         Column::name(),
         Column::text(
             "AddressType",
-            "The type of its addresses.",
+            OfField("discovery.v1.EndpointSlice.addressType"),
             text("addressType"),
         ),
-        Column::text("Ports", "The ports of its endpoints.", ports),
-        Column::text("Endpoints", "The addresses of its endpoints.", endpoints),
+        Column::text("Ports", OfField("discovery.v1.EndpointSlice.ports"), ports),
+        Column::text(
+            "Endpoints",
+            OfField("discovery.v1.EndpointSlice.endpoints"),
+            endpoints,
+        ),
         Column::age(),
     ]
 }

@@ -1,7 +1,7 @@
 //! The columns of Events (API-218), in both of their versions.
 
 use api::object::Object;
-use api::resource::{Cell, Column};
+use api::resource::{Cell, Column, OfField};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -57,18 +57,23 @@ pub fn events() -> Vec<Column> {
     let count = computed(|event, _| count(event));
     let name = Column {
         format: "name".to_owned(),
-        ..Column::text("Name", "Name of the event.", Cell::Name).wide()
+        ..Column::text("Name", OfField("meta.v1.ObjectMeta.name"), Cell::Name).wide()
     };
     vec![
-        Column::text("Last Seen", "Time since it last happened.", last),
-        Column::text("Type", "Whether it is a warning.", text("type")),
-        Column::text("Reason", "What happened, in a word.", text("reason")),
-        Column::text("Object", "What it happened to.", object),
-        Column::text("Subobject", "The part of the object.", part).wide(),
-        Column::text("Source", "Who reported it.", source).wide(),
-        Column::text("Message", "What happened.", message),
-        Column::text("First Seen", "Time since it first happened.", first).wide(),
-        Column::text("Count", "How often it happened.", count).wide(),
+        Column::text("Last Seen", OfField("core.v1.Event.lastTimestamp"), last),
+        Column::text("Type", OfField("core.v1.Event.type"), text("type")),
+        Column::text("Reason", OfField("core.v1.Event.reason"), text("reason")),
+        Column::text("Object", OfField("core.v1.Event.involvedObject"), object),
+        Column::text(
+            "Subobject",
+            OfField("core.v1.ObjectReference.fieldPath"),
+            part,
+        )
+        .wide(),
+        Column::text("Source", OfField("core.v1.Event.source"), source).wide(),
+        Column::text("Message", OfField("core.v1.Event.message"), message),
+        Column::text("First Seen", OfField("core.v1.Event.firstTimestamp"), first).wide(),
+        Column::text("Count", OfField("core.v1.Event.count"), count).wide(),
         name,
     ]
 }

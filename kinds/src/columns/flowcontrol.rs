@@ -1,7 +1,7 @@
 //! The columns of `flowcontrol.apiserver.k8s.io/v1` (API-218).
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::Value;
 
 use super::{NONE, computed, condition, integer, list, member, text, text_or};
@@ -24,17 +24,17 @@ pub fn flowschemas() -> Vec<Column> {
         Column::name(),
         Column::text(
             "PriorityLevel",
-            "The priority level of its requests.",
+            OfField("flowcontrol.v1.PriorityLevelConfigurationReference.name"),
             level,
         ),
         Column::text(
             "MatchingPrecedence",
-            "Its place among all schemas.",
+            OfField("flowcontrol.v1.FlowSchemaSpec.matchingPrecedence"),
             precedence,
         ),
         Column::text(
             "DistinguisherMethod",
-            "What tells one flow from another.",
+            OfField("flowcontrol.v1.FlowSchemaSpec.distinguisherMethod"),
             method,
         ),
         Column::age(),
@@ -57,17 +57,29 @@ pub fn prioritylevelconfigurations() -> Vec<Column> {
     let length = computed(|level, _| queuing(level, "queueLengthLimit"));
     vec![
         Column::name(),
-        Column::text("Type", "Whether it is limited.", text("spec.type")),
+        Column::text(
+            "Type",
+            OfField("flowcontrol.v1.PriorityLevelConfigurationSpec.type"),
+            text("spec.type"),
+        ),
         Column::text(
             "NominalConcurrencyShares",
-            "Its share of the requests at a time.",
+            OfField("flowcontrol.v1.LimitedPriorityLevelConfiguration.nominalConcurrencyShares"),
             shares,
         ),
-        Column::text("Queues", "Number of its queues.", queues),
-        Column::text("HandSize", "Number of queues for a flow.", hand),
+        Column::text(
+            "Queues",
+            OfField("flowcontrol.v1.QueuingConfiguration.queues"),
+            queues,
+        ),
+        Column::text(
+            "HandSize",
+            OfField("flowcontrol.v1.QueuingConfiguration.handSize"),
+            hand,
+        ),
         Column::text(
             "QueueLengthLimit",
-            "Number of requests that a queue holds.",
+            OfField("flowcontrol.v1.QueuingConfiguration.queueLengthLimit"),
             length,
         ),
         Column::age(),

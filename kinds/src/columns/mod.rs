@@ -30,7 +30,7 @@ pub mod volumes;
 use api::duration::age;
 use api::field::Field;
 use api::object::Object;
-use api::resource::{Cell, Column};
+use api::resource::{Cell, Column, OfField};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -193,14 +193,13 @@ fn template_columns() -> [Column; 2] {
 }
 
 /// The wide column with the selector of pods.
-fn selector_column(compute: fn(&Object, Timestamp) -> Value) -> Column {
-    let cell = computed(compute);
-    Column::text("Selector", "Labels of the pods that belong to it.", cell).wide()
+fn selector_column(of: OfField, compute: fn(&Object, Timestamp) -> Value) -> Column {
+    Column::text("Selector", of, computed(compute)).wide()
 }
 
 /// The wide column with the selector of most workloads.
-fn workload_selector() -> Column {
-    selector_column(|object, _| selector(object, &["spec", "selector"]))
+fn workload_selector(of: OfField) -> Column {
+    selector_column(of, |object, _| selector(object, &["spec", "selector"]))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The columns of `networking.k8s.io/v1` (API-218).
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 
 use super::core::load_balancer;
 use super::{
@@ -54,7 +54,11 @@ pub fn ipaddresses() -> Vec<Column> {
     let parent = computed(|address, _| parent(address).into());
     vec![
         Column::name(),
-        Column::text("ParentRef", "Who has the address.", parent),
+        Column::text(
+            "ParentRef",
+            OfField("networking.v1.IPAddressSpec.parentRef"),
+            parent,
+        ),
         Column::age().unlisted(),
     ]
 }
@@ -64,7 +68,11 @@ pub fn networkpolicies() -> Vec<Column> {
     let pods = computed(|policy, _| selector(policy, &["spec", "podSelector"]));
     vec![
         Column::name(),
-        Column::text("Pod-Selector", "Labels of the pods that it is for.", pods),
+        Column::text(
+            "Pod-Selector",
+            OfField("networking.v1.NetworkPolicySpec.podSelector"),
+            pods,
+        ),
         Column::age(),
     ]
 }
@@ -74,7 +82,11 @@ pub fn servicecidrs() -> Vec<Column> {
     let ranges = computed(|object, _| texts(list(object, &["spec", "cidrs"])).into());
     vec![
         Column::name(),
-        Column::text("CIDRs", "The ranges of addresses for services.", ranges),
+        Column::text(
+            "CIDRs",
+            OfField("networking.v1.ServiceCIDRSpec.cidrs"),
+            ranges,
+        ),
         Column::age(),
     ]
 }

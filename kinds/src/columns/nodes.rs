@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::Value;
 
 use super::{NONE, UNKNOWN, computed, list, member, text, text_or};
@@ -23,22 +23,36 @@ pub fn nodes() -> Vec<Column> {
         Column::text("Status", "Whether it can run pods.", status),
         Column::text("Roles", "What it is for.", roles),
         Column::age(),
-        Column::text("Version", "Version of its kubelet.", version),
+        Column::text(
+            "Version",
+            OfField("core.v1.NodeSystemInfo.kubeletVersion"),
+            version,
+        ),
         Column::text(
             "Internal-IP",
-            "Its address inside of the cluster.",
+            OfField("core.v1.NodeStatus.addresses"),
             internal,
         )
         .wide(),
         Column::text(
             "External-IP",
-            "Its address outside of the cluster.",
+            OfField("core.v1.NodeStatus.addresses"),
             external,
         )
         .wide(),
-        Column::text("OS-Image", "Its operating system.", image).wide(),
-        Column::text("Kernel-Version", "Version of its kernel.", kernel).wide(),
-        Column::text("Container-Runtime", "What runs its containers.", runtime).wide(),
+        Column::text("OS-Image", OfField("core.v1.NodeSystemInfo.osImage"), image).wide(),
+        Column::text(
+            "Kernel-Version",
+            OfField("core.v1.NodeSystemInfo.kernelVersion"),
+            kernel,
+        )
+        .wide(),
+        Column::text(
+            "Container-Runtime",
+            OfField("core.v1.NodeSystemInfo.containerRuntimeVersion"),
+            runtime,
+        )
+        .wide(),
     ]
 }
 

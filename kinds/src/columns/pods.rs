@@ -2,7 +2,7 @@
 
 use api::keyed::Keyed;
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -33,17 +33,17 @@ pub fn pods() -> Vec<Column> {
             restarts,
         ),
         Column::age(),
-        Column::text("IP", "Address of the pod.", address).wide(),
-        Column::text("Node", "The node that it runs on.", node).wide(),
+        Column::text("IP", OfField("core.v1.PodStatus.podIP"), address).wide(),
+        Column::text("Node", OfField("core.v1.PodSpec.nodeName"), node).wide(),
         Column::text(
             "Nominated Node",
-            "The node that is freed for it.",
+            OfField("core.v1.PodStatus.nominatedNodeName"),
             nominated,
         )
         .wide(),
         Column::text(
             "Readiness Gates",
-            "Gates that are passed, of all gates.",
+            OfField("core.v1.PodSpec.readinessGates"),
             gates,
         )
         .wide(),

@@ -1,7 +1,7 @@
 //! The columns of `resource.k8s.io/v1` (API-218).
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 
 use super::{computed, list, text};
 
@@ -25,11 +25,19 @@ pub fn resourceslices() -> Vec<Column> {
         Column::name(),
         Column::text(
             "Node",
-            "The node that has the devices.",
+            OfField("resource.v1.ResourceSliceSpec.nodeName"),
             text("spec.nodeName"),
         ),
-        Column::text("Driver", "Who offers the devices.", text("spec.driver")),
-        Column::text("Pool", "The pool of the devices.", text("spec.pool.name")),
+        Column::text(
+            "Driver",
+            OfField("resource.v1.ResourceSliceSpec.driver"),
+            text("spec.driver"),
+        ),
+        Column::text(
+            "Pool",
+            OfField("resource.v1.ResourcePool.name"),
+            text("spec.pool.name"),
+        ),
         Column::age(),
     ]
 }

@@ -1,6 +1,6 @@
 //! The columns of `scheduling.k8s.io/v1` (API-218).
 
-use api::resource::Column;
+use api::resource::{Column, OfField};
 
 use super::{boolean, computed, integer, text};
 
@@ -11,16 +11,16 @@ pub fn priorityclasses() -> Vec<Column> {
     let policy = text("preemptionPolicy");
     vec![
         Column::name(),
-        Column::integer("Value", "The priority of its pods.", value),
+        Column::integer("Value", OfField("scheduling.v1.PriorityClass.value"), value),
         Column::boolean(
             "Global-Default",
-            "Whether pods without a class have it.",
+            OfField("scheduling.v1.PriorityClass.globalDefault"),
             is_default,
         ),
         Column::age(),
         Column::text(
             "PreemptionPolicy",
-            "Whether its pods drive out others.",
+            OfField("scheduling.v1.PriorityClass.preemptionPolicy"),
             policy,
         ),
     ]

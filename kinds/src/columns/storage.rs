@@ -1,7 +1,7 @@
 //! The columns of `storage.k8s.io/v1` (API-218).
 
 use api::object::Object;
-use api::resource::{Cell, Column, FieldPath};
+use api::resource::{Cell, Column, FieldPath, OfField};
 use serde_json::Value;
 
 use super::{
@@ -29,22 +29,34 @@ pub fn csidrivers() -> Vec<Column> {
         Column::name(),
         Column::boolean(
             "AttachRequired",
-            "Whether volumes are attached first.",
+            OfField("storage.v1.CSIDriverSpec.attachRequired"),
             attach,
         ),
-        Column::boolean("PodInfoOnMount", "Whether it is told of pods.", info),
+        Column::boolean(
+            "PodInfoOnMount",
+            OfField("storage.v1.CSIDriverSpec.podInfoOnMount"),
+            info,
+        ),
         Column::boolean(
             "StorageCapacity",
-            "Whether it tells free capacity.",
+            OfField("storage.v1.CSIDriverSpec.storageCapacity"),
             capacity,
         ),
-        Column::text("TokenRequests", "Whom it needs tokens for.", tokens),
+        Column::text(
+            "TokenRequests",
+            OfField("storage.v1.CSIDriverSpec.tokenRequests"),
+            tokens,
+        ),
         Column::boolean(
             "RequiresRepublish",
-            "Whether it is called again and again.",
+            OfField("storage.v1.CSIDriverSpec.requiresRepublish"),
             republish,
         ),
-        Column::text("Modes", "The lifecycles of its volumes.", modes),
+        Column::text(
+            "Modes",
+            OfField("storage.v1.CSIDriverSpec.volumeLifecycleModes"),
+            modes,
+        ),
         Column::age(),
     ]
 }
@@ -80,20 +92,24 @@ pub fn storageclasses() -> Vec<Column> {
     let expansion = computed(|class, _| boolean(class, &["allowVolumeExpansion"], false));
     vec![
         name,
-        Column::text("Provisioner", "Who makes its volumes.", text("provisioner")),
+        Column::text(
+            "Provisioner",
+            OfField("storage.v1.StorageClass.provisioner"),
+            text("provisioner"),
+        ),
         Column::text(
             "ReclaimPolicy",
-            "What happens to volumes after their claims.",
+            OfField("storage.v1.StorageClass.reclaimPolicy"),
             policy,
         ),
         Column::text(
             "VolumeBindingMode",
-            "When volumes are made and bound.",
+            OfField("storage.v1.StorageClass.volumeBindingMode"),
             binding,
         ),
         Column::text(
             "AllowVolumeExpansion",
-            "Whether volumes can grow.",
+            OfField("storage.v1.StorageClass.allowVolumeExpansion"),
             expansion,
         ),
         Column::age(),
@@ -106,7 +122,7 @@ pub fn volumeattachments() -> Vec<Column> {
         format: "name".to_owned(),
         ..Column::text(
             "Attacher",
-            "Who attaches the volume.",
+            OfField("storage.v1.VolumeAttachmentSpec.attacher"),
             text("spec.attacher"),
         )
     };
@@ -115,13 +131,21 @@ pub fn volumeattachments() -> Vec<Column> {
     vec![
         Column::name(),
         attacher,
-        Column::text("PV", "The volume.", volume),
+        Column::text(
+            "PV",
+            OfField("storage.v1.VolumeAttachmentSource.persistentVolumeName"),
+            volume,
+        ),
         Column::text(
             "Node",
-            "The node that it is attached to.",
+            OfField("storage.v1.VolumeAttachmentSpec.nodeName"),
             text("spec.nodeName"),
         ),
-        Column::boolean("Attached", "Whether it is attached.", attached),
+        Column::boolean(
+            "Attached",
+            OfField("storage.v1.VolumeAttachmentStatus.attached"),
+            attached,
+        ),
         Column::age(),
     ]
 }
@@ -132,7 +156,7 @@ pub fn volumeattributesclasses() -> Vec<Column> {
         Column::name(),
         Column::text(
             "DriverName",
-            "The driver that knows its parameters.",
+            OfField("storage.v1.VolumeAttributesClass.driverName"),
             text("driverName"),
         ),
         Column::age(),

@@ -29,7 +29,7 @@ fn columns_are_those_of_kubernetes() {
         let theirs = recorded
             .iter()
             .find(|record| record["path"] == path.as_str());
-        let definitions = column_definitions(&row);
+        let definitions = column_definitions(&row, |_| None);
         let columns = definitions.as_array().into_iter().flatten();
         let own: Value = columns
             .map(|column| {

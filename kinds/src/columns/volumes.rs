@@ -1,7 +1,7 @@
 //! The columns of PersistentVolumes and PersistentVolumeClaims (API-218).
 
 use api::object::Object;
-use api::resource::Column;
+use api::resource::{Column, OfField};
 use serde_json::Value;
 
 use super::{UNSET, computed, list, member, text, text_or};
@@ -17,20 +17,36 @@ pub fn persistentvolumes() -> Vec<Column> {
     let policy = text("spec.persistentVolumeReclaimPolicy");
     vec![
         Column::name(),
-        Column::text("Capacity", "Its size.", capacity),
-        Column::text("Access Modes", "How nodes can mount it.", modes),
+        Column::text(
+            "Capacity",
+            OfField("core.v1.PersistentVolumeSpec.capacity"),
+            capacity,
+        ),
+        Column::text(
+            "Access Modes",
+            OfField("core.v1.PersistentVolumeSpec.accessModes"),
+            modes,
+        ),
         Column::text(
             "Reclaim Policy",
-            "What happens to it after its claim.",
+            OfField("core.v1.PersistentVolumeSpec.persistentVolumeReclaimPolicy"),
             policy,
         ),
-        status(),
-        Column::text("Claim", "The claim that it is bound to.", claim),
+        status(OfField("core.v1.PersistentVolumeStatus.phase")),
+        Column::text(
+            "Claim",
+            OfField("core.v1.PersistentVolumeSpec.claimRef"),
+            claim,
+        ),
         class(),
         attributes_class(),
-        Column::text("Reason", "Why it is in its status.", text("status.reason")),
+        Column::text(
+            "Reason",
+            OfField("core.v1.PersistentVolumeStatus.reason"),
+            text("status.reason"),
+        ),
         Column::age(),
-        mode(),
+        mode(OfField("core.v1.PersistentVolumeSpec.volumeMode")),
     ]
 }
 
@@ -40,18 +56,26 @@ pub fn persistentvolumeclaims() -> Vec<Column> {
     let modes = computed(|claim, _| of_bound(claim, access_modes).into());
     vec![
         Column::name(),
-        status(),
+        status(OfField("core.v1.PersistentVolumeClaimStatus.phase")),
         Column::text(
             "Volume",
-            "The volume that it is bound to.",
+            OfField("core.v1.PersistentVolumeClaimSpec.volumeName"),
             text("spec.volumeName"),
         ),
-        Column::text("Capacity", "The size of its volume.", size),
-        Column::text("Access Modes", "How nodes can mount its volume.", modes),
+        Column::text(
+            "Capacity",
+            OfField("core.v1.PersistentVolumeClaimStatus.capacity"),
+            size,
+        ),
+        Column::text(
+            "Access Modes",
+            OfField("core.v1.PersistentVolumeClaimStatus.accessModes"),
+            modes,
+        ),
         class(),
         attributes_class(),
         Column::age(),
-        mode(),
+        mode(OfField("core.v1.PersistentVolumeClaimSpec.volumeMode")),
     ]
 }
 
@@ -63,12 +87,12 @@ fn of_bound(claim: &Object, show: fn(&Object, &str) -> String) -> String {
     }
 }
 
-fn status() -> Column {
+fn status(of: OfField) -> Column {
     let status = computed(|object, _| match object.is_being_deleted() {
         true => "Terminating".into(),
         false => object.text(&["status", "phase"]).into(),
     });
-    Column::text("Status", "Whether it is bound.", status)
+    Column::text("Status", of, status)
 }
 
 fn class() -> Column {
@@ -95,14 +119,9 @@ fn attributes_class() -> Column {
     )
 }
 
-fn mode() -> Column {
+fn mode(of: OfField) -> Column {
     let mode = computed(|object, _| text_or(object.text(&["spec", "volumeMode"]), UNSET).into());
-    Column::text(
-        "VolumeMode",
-        "Whether it is a file system or a block device.",
-        mode,
-    )
-    .wide()
+    Column::text("VolumeMode", of, mode).wide()
 }
 
 fn capacity(object: &Object, part: &str) -> String {

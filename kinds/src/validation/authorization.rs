@@ -105,7 +105,12 @@ fn validate_metadata(object: &Object, allowed: Option<&str>, errors: &mut ErrorL
     if !members.iter().any(is_set) {
         return;
     }
-    let document = object.clone().into_document();
+    // The rest of the object may be large.
+    let mut shown = Object::default();
+    let metadata = Value::from(members.clone());
+    shown.0.insert("metadata".to_owned(), metadata);
+    shown.set_managed_fields(object.managed_fields().cloned());
+    let document = shown.into_document();
     let metadata = Field::named("metadata", document.get("metadata"));
     let except = allowed.map_or_else(String::new, |name| format!(" except for {name}"));
     let why = format!("must be empty{except}");

@@ -222,7 +222,11 @@ fn user(own: &CertificateDer<'_>, digest: &[u8; 32]) -> Result<Option<UserInfo>,
     let groups = texts(subject, &oid_registry::OID_X509_ORGANIZATION_NAME);
     let mut user = UserInfo::authenticated(name, groups);
     if let Ok(oid) = Oid::from(UID) {
+        let given = subject.iter_by_oid(&oid).count();
         user.uid = texts(subject, &oid).pop().unwrap_or_default();
+        if given > 1 || given == 1 && user.uid.is_empty() {
+            return Err(Refused::Uid.into());
+        }
     }
     let mut shown = String::from("X509SHA256=");
     digest
@@ -319,6 +323,15 @@ mod tests {
                 .push(DnType::CustomDnType(UID.to_vec()), "17");
         });
         assert_eq!(asked(&certificates, &uid).unwrap().unwrap().user.uid, "17");
+        let empty = leaf(&authority, |parameters| {
+            let uid = DnType::CustomDnType(UID.to_vec());
+            parameters.distinguished_name.push(uid, "");
+        });
+        assert_eq!(
+            asked(&certificates, &empty).err(),
+            Some(Refused::Uid.into()),
+            "as kube-apiserver"
+        );
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub enum Refused {
     /// It, or one of those that came with it, is no certificate.
     #[error("the client certificate, or one that came with it, can't be read")]
     Unreadable,
+    /// Its subject has several uids, or an empty one.
+    #[error("the subject of the client certificate must have at most one uid, and no empty one")]
+    Uid,
     /// The handshake can't prove that the client has its key.
     #[error(
         "the key of the client certificate is of an unknown kind or size; it must be RSA of 2048 \

@@ -368,9 +368,8 @@ impl Node<'_> {
                 seen.push(&field.name);
             }
         }
-        if members.is_empty() {
-            self.reading.take(of.nodes_of_empty() * BYTES_OF_NODE)?;
-        }
+        let filled_in = of.nodes_filled_in(&members);
+        self.reading.take(filled_in * BYTES_OF_NODE)?;
         Ok(Value::Object(later_wins(earlier, members)))
     }
 

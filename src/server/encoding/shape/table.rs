@@ -9,6 +9,7 @@ use super::metadata::{metadata_of, shown_metadata, write_partial_metadata};
 use super::{ListMetadata, MetaVersion, Shape, bookmark_metadata};
 use crate::api::deep;
 use crate::api::object::Object;
+use crate::api::resource::OfField;
 use crate::api::status::Status;
 use crate::api::table;
 use crate::clock;
@@ -87,7 +88,11 @@ impl TableShape {
         out.extend_from_slice(metadata.as_bytes());
         out.extend_from_slice(br#"},"columnDefinitions":"#);
         if with_columns {
-            write_json(&table::column_definitions(self.version.kind()), out);
+            let describe = |field: OfField| descriptions::of_column(field.0);
+            write_json(
+                &table::column_definitions(self.version.kind(), describe),
+                out,
+            );
         } else {
             out.extend_from_slice(b"null");
         }
