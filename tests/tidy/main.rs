@@ -1,6 +1,7 @@
 //! The project's rules for sources, checked by reading them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod circles;
 mod citations;
 mod lists;
 mod rules;

@@ -96,19 +96,8 @@ pub fn product(folder: &str) -> Vec<Source> {
         .filter(|path| !is_test(path))
         .map(|path| {
             let text = std::fs::read_to_string(&path).unwrap();
-            let below = path.strip_prefix(&base).unwrap().with_extension("");
-            let module = below
-                .iter()
-                .map(|part| part.to_str().unwrap().to_owned())
-                .filter(|part| !matches!(part.as_str(), "mod" | "lib"))
-                .collect();
-            let code = without_tests(&plain(&text));
-            Source {
-                path: path.strip_prefix(root()).unwrap().to_owned(),
-                text,
-                code,
-                module,
-            }
+            let below = path.strip_prefix(&base).unwrap();
+            Source::parse(path.strip_prefix(root()).unwrap(), below, text)
         })
         .collect()
 }
@@ -236,6 +225,20 @@ fn is_field(code: &str) -> bool {
 }
 
 impl Source {
+    /// Parses a file by its path in the repository and its path below the folder of its crate.
+    pub fn parse(path: &Path, below: &Path, text: String) -> Source {
+        let below = below.with_extension("");
+        let parts = below.iter().map(|part| part.to_str().unwrap().to_owned());
+        Source {
+            path: path.to_owned(),
+            code: without_tests(&plain(&text)),
+            text,
+            module: parts
+                .filter(|part| !matches!(part.as_str(), "mod" | "lib"))
+                .collect(),
+        }
+    }
+
     /// Every path of this crate that the code names, from the root of the crate on.
     pub fn names_inside(&self) -> Vec<Vec<String>> {
         let mut all = self.names_of("crate");
@@ -251,6 +254,27 @@ impl Source {
             from.truncate(from.len().saturating_sub(ups));
             from.extend(path.into_iter().skip(ups));
             all.push(from);
+        }
+        all
+    }
+
+    /// Every path of more than one name, and every path of a `use`, as they stand there.
+    pub fn paths(&self) -> Vec<Vec<String>> {
+        let tokens = tokens(&self.code);
+        let mut all = Vec::new();
+        let mut at = 0;
+        while at < tokens.len() {
+            let is_use = tokens[at] == "use";
+            let is_path = tokens[at].starts_with(is_word)
+                && tokens.get(at + 1).is_some_and(|token| token == "::");
+            // `pub(in crate::server)` names who may see an item, and uses nothing.
+            let is_visibility = at > 2 && tokens[at - 3..at] == ["pub", ";", "in"];
+            if is_use || is_path && !is_visibility {
+                let begin = at + usize::from(is_use);
+                at = tree(&tokens, begin, &mut Vec::new(), &mut all);
+            } else {
+                at += 1 + usize::from(is_visibility && is_path) * 2;
+            }
         }
         all
     }
@@ -318,6 +342,7 @@ fn body(lines: &[&str]) -> Option<usize> {
     None
 }
 
+/// The words, `::`, brackets, commas and stars of code; `;` stands for all other signs.
 fn tokens(code: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -346,7 +371,7 @@ fn tokens(code: &str) -> Vec<String> {
     all
 }
 
-/// Expands `a::{b, c::d}` from a token on; returns the token behind it.
+/// Expands `a::{b, c::d}` from a token on; returns the token after it.
 fn tree(
     tokens: &[String],
     mut at: usize,
