@@ -155,6 +155,9 @@ const DAEMON: Table = &[
             "server::auth",
             "server::tls",
             "build_info",
+            // A deep object is printed without recursion.
+            "api::deep",
+            "api::indentation",
         ],
     ),
     ("telemetry", &["config"]),
