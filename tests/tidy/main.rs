@@ -4,9 +4,11 @@
 mod circles;
 mod citations;
 mod lists;
+mod prose;
 mod rules;
 mod sizing;
 mod source;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -1,5 +1,6 @@
 //! Rust sources, parsed as far as the rules need it.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// One file of a crate.
@@ -111,33 +112,57 @@ pub fn is_test(path: &Path) -> bool {
     })
 }
 
+/// A comment or a literal.
+pub struct Piece {
+    /// Its first line, from 0 on.
+    pub line: usize,
+    /// Whether only blanks stand before it on its line.
+    pub is_first: bool,
+    /// Its place in what [`plain`] returns, in bytes.
+    pub at: usize,
+    /// With its quotes or slashes.
+    pub text: String,
+}
+
 /// Blanks instead of comments and of what strings and characters hold; lines stay lines.
 pub fn plain(text: &str) -> String {
-    let bytes: Vec<char> = text.chars().collect();
+    pieces(text).0
+}
+
+/// What [`plain`] returns, and all that it leaves out.
+pub fn pieces(text: &str) -> (String, Vec<Piece>) {
+    let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
+    let mut left_out = Vec::new();
+    let (mut at, mut line, mut is_first) = (0, 0, true);
+    while at < chars.len() {
+        let rest = &chars[at..];
         let length = match rest {
             ['/', '/', ..] => rest.iter().take_while(|c| **c != '\n').count(),
             ['/', '*', ..] => block_comment(rest),
-            ['r', '"' | '#', ..] if at == 0 || !is_word(bytes[at - 1]) => raw_string(rest),
+            ['r', '"' | '#', ..] if at == 0 || !is_word(chars[at - 1]) => raw_string(rest),
             ['"', ..] => quoted(rest, '"'),
             ['\'', '\\', ..] => quoted(rest, '\''),
             ['\'', _, '\'', ..] => 3,
             _ => 0,
         };
-        if length == 0 {
-            out.push(bytes[at]);
-            at += 1;
-            continue;
+        if length > 0 {
+            left_out.push(Piece {
+                line,
+                is_first,
+                at: out.len(),
+                text: rest[..length].iter().collect(),
+            });
         }
-        for c in &rest[..length] {
-            out.push(if *c == '\n' { '\n' } else { ' ' });
+        for c in &rest[..length.max(1)] {
+            let blank = if *c == '\n' { '\n' } else { ' ' };
+            out.push(if length == 0 { *c } else { blank });
+            line += usize::from(*c == '\n');
+            is_first = *c == '\n' || is_first && c.is_whitespace();
         }
-        at += length;
+        at += length.max(1);
     }
-    out
+    (out, left_out)
 }
 
 fn is_word(c: char) -> bool {
@@ -186,8 +211,21 @@ fn quoted(text: &[char], quote: char) -> usize {
 /// Blanks instead of items under `#[cfg(test)]`; lines stay lines.
 fn without_tests(code: &str) -> String {
     let mut out = code.to_owned();
+    for item in items_for_tests(code) {
+        let lines = out[item.clone()].chars();
+        let blank: String = lines.map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+        out.replace_range(item, &blank);
+    }
+    out
+}
+
+/// The items under `#[cfg(test)]` of [`plain`] code, from the last one to the first.
+pub fn items_for_tests(code: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let out = code;
+    let mut from = 0;
     const MARK: &str = "#[cfg(test)]";
-    while let Some(start) = out.find(MARK) {
+    while let Some(start) = out[from..].find(MARK).map(|start| from + start) {
         let ends: &[char] = match is_field(&out[start + MARK.len()..]) {
             true => &[','],
             false => &['{', ';'],
@@ -203,13 +241,11 @@ fn without_tests(code: &str) -> String {
             }
             end += 1;
         }
-        let blank: String = out[start..end]
-            .chars()
-            .map(|c| if c == '\n' { '\n' } else { ' ' })
-            .collect();
-        out.replace_range(start..end, &blank);
+        found.push(start..end);
+        from = end;
     }
-    out
+    found.reverse();
+    found
 }
 
 /// Whether a member of a struct comes next, and no item.
