@@ -3,6 +3,7 @@
 
 mod circles;
 mod citations;
+mod commits;
 mod lists;
 mod prose;
 mod rules;
