@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""Counts the instructions that a daemon executes for one write.
+
+    tests/bench/instructions.py BINARY...
+
+For each binary and each kind of write the daemon runs twice under callgrind, with 400 requests and
+with 200. The difference by 200 is the cost of one request: work that is done once is in both runs.
+Starting and stopping are not counted, because a daemon that starts spins for a time to measure its
+clock. With several binaries each figure is followed by its ratio to that of the first one.
+
+It needs Python 3.8 and valgrind, with its vgdb. Build the binaries with the same profile.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+FEW, MANY = 200, 400
+
+# One thread of each kind, and as little work as possible that no request causes.
+FLAGS = [
+    "--secure-port=0",
+    "--metrics-bind-address=0",
+    "--http-threads=1",
+    "--data-threads=1",
+    "--log-level=error",
+    "--controllers=namespace-controller",
+    "--enable-garbage-collector=false",
+    "--verify-bytes-per-second=0",
+    "--etcd-count-metric-poll-period=0",
+    # Under valgrind everything takes fifty times as long.
+    "--handshake-timeout=10m",
+    "--header-timeout=10m",
+    "--idle-timeout=10m",
+    "--shutdown-timeout=10m",
+    "--storage-initialization-timeout=10m",
+]
+
+# Seconds until a daemon is given up.
+PATIENCE = 600
+
+NAMESPACE = "/namespaces/default"
+
+
+def config_map(name, number):
+    """A ConfigMap of 1 KiB."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"app": "web"}},
+        "data": {"number": str(number), "filler": "x" * 850},
+    }
+
+
+def container(number, version):
+    return {
+        "name": f"c{number}",
+        "image": f"registry.example.com/team/app{number}:{version}",
+        "args": ["--flag=a", "--other=b"],
+        "ports": [{"containerPort": 8080 + number, "name": f"http{number}"}],
+        "env": [{"name": f"VAR_{n}", "value": f"value {n}"} for n in range(6)],
+        "resources": {
+            "limits": {"cpu": "500m", "memory": "256Mi"},
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+        },
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080 + number}},
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080 + number}},
+        "volumeMounts": [
+            {"name": "config", "mountPath": "/etc/config"},
+            {"name": "data", "mountPath": "/data"},
+        ],
+    }
+
+
+def deployment(name, number):
+    """The Deployment of 3 KiB that `cargo bench -- deployments` writes."""
+    labels = {"app": "web", "tier": "front"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": labels, "annotations": {"note": "n" * 600}},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [container(n, number) for n in range(3)],
+                    "volumes": [
+                        {"name": "config", "configMap": {"name": "cfg"}},
+                        {"name": "data", "emptyDir": {}},
+                    ],
+                },
+            },
+        },
+    }
+
+
+KINDS = {
+    "ConfigMap": (f"/api/v1{NAMESPACE}/configmaps", config_map),
+    "Deployment": (f"/apis/apps/v1{NAMESPACE}/deployments", deployment),
+}
+VERBS = ["create", "update"]
+
+
+class Daemon:
+    """A daemon with a data directory, and one connection to it."""
+
+    def __init__(self, binary, flags, data, prefix=()):
+        self.data = data
+        command = [*prefix, binary, f"--data-dir={data}", *FLAGS, *flags]
+        # Nobody reads it while the daemon runs, so a pipe could fill and stop the daemon.
+        self.errors = tempfile.TemporaryFile("w+", errors="replace")
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self.errors, text=True
+        )
+        self.connection = None
+        try:
+            self.connect()
+        except BaseException:
+            self.process.kill()
+            self.process.communicate()
+            sys.stderr.write(self.said())
+            raise
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def connect(self):
+        port = None
+        for line in self.process.stdout:
+            found = re.search(r"https://[^\s]*:(\d+)", line)
+            if found:
+                port = int(found.group(1))
+                break
+        if port is None:
+            raise RuntimeError("the daemon ended before it served")
+        context = ssl.create_default_context(cafile=os.path.join(self.data, "pki/ca.crt"))
+        self.connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=PATIENCE, context=context
+        )
+        self.connection.connect()
+        self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with open(os.path.join(self.data, "admin.token"), encoding="ascii") as file:
+            self.headers = {
+                "Authorization": f"Bearer {file.read().strip()}",
+                "Content-Type": "application/json",
+            }
+        deadline = time.monotonic() + PATIENCE
+        while self.call("GET", "/readyz")[0] != 200:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the daemon is not ready")
+            time.sleep(1)
+
+    def call(self, method, path, body=None):
+        text = None if body is None else json.dumps(body)
+        self.connection.request(method, path, text, self.headers)
+        response = self.connection.getresponse()
+        return response.status, response.read()
+
+    def write(self, method, path, body):
+        status, text = self.call(method, path, body)
+        if status not in (200, 201):
+            raise RuntimeError(f"{method} {path}: {status} {text.decode(errors='replace')}")
+
+    def stop(self):
+        self.connection.close()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=PATIENCE)
+        if self.process.returncode != 0:
+            raise RuntimeError(f"the daemon ended with {self.process.returncode}: {self.said()}")
+
+
+def instructions(binary, flags, fresh, kind, verb, count, output):
+    """How many instructions so many requests take, after a first one."""
+    path, body = KINDS[kind]
+    with tempfile.TemporaryDirectory(prefix="taffrail-instructions-") as folder:
+        data = os.path.join(folder, "data")
+        shutil.copytree(fresh, data)
+        prefix = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={output}"]
+        daemon = Daemon(binary, flags, data, prefix)
+        try:
+            # An object is updated once: the next update of it may begin from the object of the last
+            # one or from the cache, which costs more or less by chance.
+            names = [f"o{number:03}" for number in range(MANY)]
+            for name in names if verb == "update" else ["first"]:
+                daemon.write("POST", path, body(name, 1))
+            monitor(daemon, "zero")
+            for name in names[:count]:
+                if verb == "create":
+                    daemon.write("POST", path, body(name, 1))
+                else:
+                    daemon.write("PUT", f"{path}/{name}", body(name, 2))
+            monitor(daemon, "dump")
+            daemon.stop()
+        finally:
+            daemon.process.kill()
+            daemon.process.wait()
+    # The file without a number has the counts since the dump.
+    os.replace(f"{output}.1", output)
+    with open(output, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("totals:"):
+                return int(line.split()[1])
+    raise RuntimeError(f"{output} has no sum")
+
+
+def monitor(daemon, command):
+    """Sends a command to callgrind."""
+    subprocess.run(
+        ["vgdb", f"--pid={daemon.process.pid}", command],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=PATIENCE,
+    )
+
+
+def measure(binary, flags, fresh, kind, verb, folder, label):
+    """The instructions of one request."""
+    sums = []
+    for count in (FEW, MANY):
+        output = os.path.join(folder, f"callgrind.{label}.{kind}.{verb}.{count}".lower())
+        sums.append(instructions(binary, flags, fresh, kind, verb, count, output))
+    return (sums[1] - sums[0]) / (MANY - FEW)
+
+
+def make_fresh(binary, flags, folder):
+    """A data directory with certificates and keys: making them takes a random time."""
+    data = os.path.join(folder, "fresh")
+    Daemon(binary, flags, data).stop()
+    return data
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("binaries", nargs="+", metavar="BINARY")
+    parser.add_argument("--rounds", type=int, default=3, help="take the median of so many (3)")
+    parser.add_argument("--jobs", type=int, default=1, help="daemons at a time (1)")
+    parser.add_argument("--keep", metavar="DIR", help="leave the files of callgrind there")
+    parser.add_argument("--only", metavar="TEXT", help='measure the writes with TEXT in their name')
+    parser.add_argument("--flag", action="append", default=[], help="a further flag of the daemon")
+    options = parser.parse_args()
+    for tool in ("valgrind", "vgdb"):
+        if shutil.which(tool) is None:
+            parser.error(f"there is no {tool}")
+
+    binaries = [os.path.abspath(binary) for binary in options.binaries]
+    writes = [(kind, verb) for kind in KINDS for verb in VERBS]
+    writes = [write for write in writes if (options.only or "") in " ".join(write)]
+    with tempfile.TemporaryDirectory(prefix="taffrail-instructions-") as folder:
+        if options.keep:
+            os.makedirs(options.keep, exist_ok=True)
+        kept = options.keep or folder
+        fresh = []
+        for number, binary in enumerate(binaries):
+            below = os.path.join(folder, str(number))
+            os.mkdir(below)
+            fresh.append(make_fresh(binary, options.flag, below))
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            runs = {}
+            for round_number in range(options.rounds):
+                for kind, verb in writes:
+                    for number, binary in enumerate(binaries):
+                        label = f"{number}.{round_number}"
+                        run = pool.submit(
+                            measure, binary, options.flag, fresh[number], kind, verb, kept, label
+                        )
+                        runs.setdefault((kind, verb, number), []).append(run)
+            for number, binary in enumerate(binaries):
+                print(f"{number + 1}: {binary}")
+            print("instructions for one request, and the ratio to the first binary")
+            for kind, verb in writes:
+                results = [
+                    [run.result() for run in runs[kind, verb, number]]
+                    for number in range(len(binaries))
+                ]
+                first = statistics.median(results[0])
+                line = f"{kind + ' ' + verb:20}"
+                for number, counts in enumerate(results):
+                    middle = statistics.median(counts)
+                    line += f"{middle:14,.0f}"
+                    if number > 0:
+                        line += f" {middle / first:6.3f}"
+                    if len(counts) > 1:
+                        spread = (max(counts) - min(counts)) / middle
+                        line += f" (±{spread / 2:.1%})"
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
