@@ -115,8 +115,8 @@ fn packages(schemas: &SchemaGenerator) -> Result<BTreeMap<String, String>, Strin
     Ok(packages)
 }
 
-/// The descriptions of the fields that columns of Tables show, as items of a slice in Rust, in order
-/// of the fields. Values of enumerations, which documents list behind the text, are not among them.
+/// The descriptions of the fields that columns of Tables show, as items of a slice in Rust, in
+/// order of the fields. They lack the values of enumerations, which documents list after the text.
 fn columns(schemas: &SchemaGenerator, fields: &str) -> Result<String, String> {
     let mut items = String::new();
     for path in fields.lines() {

@@ -21,8 +21,8 @@ const BETWEEN_TEXTS: char = '\x1f';
 /// Behind the name of a package.
 const END_OF_NAME: u8 = b'\n';
 
-/// Fields that columns of Tables show, in order, and their descriptions. Written by the build script
-/// for the fields in `columns.txt`.
+/// Fields that columns of Tables show, in order, and their descriptions. The build script writes
+/// it for the fields in `columns.txt`.
 const COLUMNS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/columns.rs"));
 
 /// The description of a field that a column shows: `core.v1.PodStatus.podIP`.

@@ -22,7 +22,7 @@ const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "What …, Who …, Whoever …, Whatever …, Whose … as the subject",
         instead: "name the subject first: \"Fields that a plugin reads …\", \"A client that …\"",
-        limit: 1037,
+        limit: 1030,
         find: |sentence, words| at_beginning(sentence, words),
     },
     Pattern {
@@ -34,7 +34,7 @@ const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "is none, are none, is no X, are no X",
         instead: "is absent, is unset, does not exist, is not a valid X, or is not an X",
-        limit: 178,
+        limit: 176,
         find: |_, words| negated(words),
     },
     Pattern {
@@ -58,7 +58,7 @@ const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "beside",
         instead: "with, next to, or in addition to",
-        limit: 106,
+        limit: 105,
         find: |_, words| any_of(words, "beside"),
     },
     Pattern {

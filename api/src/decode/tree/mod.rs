@@ -19,48 +19,18 @@ use smallvec::SmallVec;
 pub(super) use self::documents::TypedSeed;
 pub use self::documents::{Document, Part, TypedDocument, YamlDocument};
 pub(super) use self::schema_or::read_schema_or;
-pub use self::size::{is_deeper_than, tree_bytes};
+pub use self::size::{MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
-use crate::abandoned::{NOBODY, is_abandoned};
 use crate::deep::{self, levels};
 use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
 use crate::schema::{Schema, Shape, Struct, Type, is_zero};
 
-/// The limit on the text of a document together with a few bytes for every value. A plain body is
-/// always smaller. A body that expands through aliases may not be.
-const MAX_WEIGHT: usize = 8 * 1024 * 1024;
-
-/// The weight of a value in addition to its text.
-const WEIGHT_OF_VALUE: usize = 2;
-
-/// The limit on the memory of a document's tree, estimated from the allocator's block sizes.
-/// Objects that people store need up to forty times their text. `[{"":0},{"":0},...]` needs a
-/// hundred times its text.
-pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
-
-/// What the tree of a short document may take, and so much more for each byte of the document, up
-/// to the limit. So a request stays within 64 MiB and 16 MB for each MB, the copies of the tree
-/// included.
-const TREE_BYTES_OF_SHORT: usize = 40 * 1024 * 1024;
-const TREE_BYTES_PER_BYTE: usize = 16;
-
-/// After so many values and names a read asks whether anybody still waits for it.
-const STEPS: usize = 1024;
-
-/// The memory of a text in addition to its bytes.
-const BYTES_OF_TEXT: usize = 16;
-
-/// The memory of a map node with its first members. A node has room for eleven, and nodes of large
-/// maps are about half full.
-const BYTES_OF_NODE: usize = 640;
-const BYTES_OF_MEMBER: usize = BYTES_OF_NODE / 6;
-
 /// How a document writes numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// As JSON: `1.0` is no whole number.
+    /// As JSON: `1.0` is not a whole number.
     AsWritten,
     /// As YAML, which becomes JSON first: `1.0` is 1.
     ByValue,
@@ -197,7 +167,7 @@ impl Reading {
         }
     }
 
-    /// Records a kind or a version that is no text, of the object `of` that is at `at`.
+    /// Records a kind or a version that is not a text, of the object `of` that is at `at`.
     fn check_type_member(&mut self, value: &Value, of: &Struct, at: &GoPath<'_>, name: &str) {
         if self.decoder_error.is_none() && !value.is_string() && !value.is_null() {
             let member = format_args!("{at}.TypeMeta.{name}");
@@ -210,45 +180,6 @@ impl Reading {
     fn refuse(&mut self, why: impl FnOnce() -> String) {
         if self.decoder_error.is_none() {
             self.decoder_error = Some(why());
-        }
-    }
-
-    /// Counts a value with the length of its text, if it has one.
-    fn weigh<E: Error>(&mut self, text: Option<usize>) -> Result<(), E> {
-        crate::cost::visited();
-        self.weight += text.unwrap_or(0) + WEIGHT_OF_VALUE;
-        let text_bytes = text.map_or(0, |bytes| bytes + BYTES_OF_TEXT);
-        self.take(size_of::<Value>() + text_bytes)
-    }
-
-    /// Counts a member's name and its place in the map.
-    fn weigh_member<E: Error>(&mut self, name: usize, is_first: bool) -> Result<(), E> {
-        self.weight += name + WEIGHT_OF_VALUE;
-        let place = if is_first {
-            BYTES_OF_NODE
-        } else {
-            BYTES_OF_MEMBER
-        };
-        self.take(name + BYTES_OF_TEXT + place)
-    }
-
-    fn take<E: Error>(&mut self, tree_bytes: usize) -> Result<(), E> {
-        self.steps += 1;
-        if self.steps.is_multiple_of(STEPS) && is_abandoned() {
-            return Err(E::custom(NOBODY));
-        }
-        self.tree_bytes += tree_bytes;
-        match self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= MAX_WEIGHT {
-            true => Ok(()),
-            false => Err(E::custom("the document expands to too much data")),
-        }
-    }
-
-    /// What the tree may take after the bytes that were read so far.
-    fn allowed_tree_bytes(&self) -> usize {
-        match self.most_tree_bytes {
-            usize::MAX => usize::MAX,
-            most => most.min(TREE_BYTES_OF_SHORT + TREE_BYTES_PER_BYTE * self.weight),
         }
     }
 }
@@ -369,7 +300,7 @@ impl Node<'_> {
             }
         }
         let filled_in = of.nodes_filled_in(&members);
-        self.reading.take(filled_in * BYTES_OF_NODE)?;
+        self.reading.weigh_filled_in(filled_in)?;
         Ok(Value::Object(later_wins(earlier, members)))
     }
 

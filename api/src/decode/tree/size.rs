@@ -1,8 +1,86 @@
-//! How large and how deep a tree is that was not read from a document.
+//! The size and the depth of trees: what a document may grow to while it is read, and how large a
+//! tree is that was not read from a document.
 
+use serde::de::Error;
 use serde_json::Value;
 
-use super::{BYTES_OF_MEMBER, BYTES_OF_NODE, BYTES_OF_TEXT};
+use super::Reading;
+use crate::abandoned::{NOBODY, is_abandoned};
+
+/// The limit on the text of a document together with a few bytes for every value. A plain body is
+/// always smaller. A body that expands through aliases may not be.
+const MAX_WEIGHT: usize = 8 * 1024 * 1024;
+
+/// The weight of a value in addition to its text.
+const WEIGHT_OF_VALUE: usize = 2;
+
+/// The limit on the memory of a document's tree, estimated from the allocator's block sizes.
+/// Objects that people store need up to forty times their text. `[{"":0},{"":0},...]` needs a
+/// hundred times its text.
+pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
+
+/// What the tree of a short document may take, and so much more for each byte of the document, up
+/// to the limit. So a request stays within 64 MiB and 16 MB for each MB, the copies of the tree
+/// included.
+const TREE_BYTES_OF_SHORT: usize = 40 * 1024 * 1024;
+const TREE_BYTES_PER_BYTE: usize = 16;
+
+/// After so many values and names a read asks whether anybody still waits for it.
+const STEPS: usize = 1024;
+
+/// The memory of a text in addition to its bytes.
+const BYTES_OF_TEXT: usize = 16;
+
+/// The memory of a map node with its first members. A node has room for eleven, and nodes of large
+/// maps are about half full.
+const BYTES_OF_NODE: usize = 640;
+const BYTES_OF_MEMBER: usize = BYTES_OF_NODE / 6;
+
+impl Reading {
+    /// Counts a value with the length of its text, if it has one.
+    pub(super) fn weigh<E: Error>(&mut self, text: Option<usize>) -> Result<(), E> {
+        crate::cost::visited();
+        self.weight += text.unwrap_or(0) + WEIGHT_OF_VALUE;
+        let text_bytes = text.map_or(0, |bytes| bytes + BYTES_OF_TEXT);
+        self.take(size_of::<Value>() + text_bytes)
+    }
+
+    /// Counts a member's name and its place in the map.
+    pub(super) fn weigh_member<E: Error>(&mut self, name: usize, is_first: bool) -> Result<(), E> {
+        self.weight += name + WEIGHT_OF_VALUE;
+        let place = if is_first {
+            BYTES_OF_NODE
+        } else {
+            BYTES_OF_MEMBER
+        };
+        self.take(name + BYTES_OF_TEXT + place)
+    }
+
+    /// Counts the maps that come to a struct when it is filled in.
+    pub(super) fn weigh_filled_in<E: Error>(&mut self, nodes: usize) -> Result<(), E> {
+        self.take(nodes * BYTES_OF_NODE)
+    }
+
+    fn take<E: Error>(&mut self, tree_bytes: usize) -> Result<(), E> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS) && is_abandoned() {
+            return Err(E::custom(NOBODY));
+        }
+        self.tree_bytes += tree_bytes;
+        match self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= MAX_WEIGHT {
+            true => Ok(()),
+            false => Err(E::custom("the document expands to too much data")),
+        }
+    }
+
+    /// What the tree may take after the bytes that were read so far.
+    fn allowed_tree_bytes(&self) -> usize {
+        match self.most_tree_bytes {
+            usize::MAX => usize::MAX,
+            most => most.min(TREE_BYTES_OF_SHORT + TREE_BYTES_PER_BYTE * self.weight),
+        }
+    }
+}
 
 /// The estimated memory of a tree, computed as for a document.
 pub fn tree_bytes(value: &Value) -> usize {
