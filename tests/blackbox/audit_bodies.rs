@@ -139,6 +139,32 @@ async fn bodies_are_recorded_as_they_were_understood_whatever_their_encoding() {
     }
 }
 
+/// As recorded from kube-apiserver: a deletion of a collection names no object, whatever it
+/// selects, and a Namespace has its phase.
+#[tokio::test]
+async fn collections_have_no_name_and_namespaces_a_phase() {
+    let audited = Audited::start("[{level: Request}]", &[]).await;
+    let client = audited.client();
+    let namespace = json!({ "kind": "Namespace", "apiVersion": "v1",
+        "metadata": { "name": "a" } });
+    send(&client, "POST", "/api/v1/namespaces", JSON, &namespace).await;
+    let selected = format!("{CONFIGMAPS}?fieldSelector=metadata.name%3Da");
+    for method in ["DELETE", "GET"] {
+        client.call(call(method, &selected)).await.expect(200);
+    }
+    let events = audited.events().await;
+    let [created, deleted, listed] = at(&events, "ResponseComplete")[..] else {
+        panic!("events are missing: {events:?}");
+    };
+    assert_eq!(
+        created["requestObject"]["status"],
+        json!({ "phase": "Active" })
+    );
+    assert_eq!(deleted["verb"], "deletecollection");
+    assert_eq!(deleted["objectRef"]["name"], Value::Null);
+    assert_eq!(listed["objectRef"]["name"], "a");
+}
+
 /// Bodies are recorded as deep as the API takes them, in both texts.
 #[tokio::test]
 async fn deep_bodies_are_recorded() {

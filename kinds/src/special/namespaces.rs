@@ -41,10 +41,7 @@ pub fn prepare_update(object: &mut Object, _: &Object) {
     if finalizers_of(object).is_empty() {
         put(object, &["spec"], json!({}));
     }
-    if object.text(&["status", "phase"]).is_empty() {
-        put(object, &["status", "phase"], "Active".into());
-    }
-    label_with_name(object);
+    fill_in(object);
 }
 
 /// The phase depends only on the deletion (http.md 6.2).
@@ -81,8 +78,16 @@ fn finalizers_of(object: &Object) -> Vec<Value> {
     list.cloned().unwrap_or_default()
 }
 
-/// Labels a namespace that has a name with it, as a default (API-224).
-pub fn label_with_name(object: &mut Object) {
+/// Fills in the phase and the label (API-224).
+pub fn fill_in(object: &mut Object) {
+    if object.text(&["status", "phase"]).is_empty() {
+        put(object, &["status", "phase"], "Active".into());
+    }
+    label_with_name(object);
+}
+
+/// Labels a namespace that has a name with it.
+fn label_with_name(object: &mut Object) {
     let name = object.name().to_owned();
     // A name that was made is no label yet when it is found to be wrong.
     let is_made = !object.meta("generateName").is_empty();

@@ -165,7 +165,7 @@ pub(super) const RULES: &[(&str, Rules)] = &[
     (
         "core.v1.Namespace",
         Rules {
-            defaults: Some(crate::special::namespaces::label_with_name),
+            defaults: Some(crate::special::namespaces::fill_in),
             create: Some(validation::core::validate_namespace),
             ..NONE
         },
