@@ -5,7 +5,10 @@ use std::io::Read as _;
 use std::sync::LazyLock;
 
 use api::decode::type_value;
-use api::protobuf::{Envelope, ProtobufError, Texts, message_length, to_json, write_message};
+use api::object::Object;
+use api::protobuf::{
+    Envelope, ProtobufError, Texts, message_length, object_json, to_json, write_message,
+};
 use api::resource::ConversionStrategy;
 use api::schema::{ObjectType, Schema, Shape, StructId};
 use base64::Engine as _;
@@ -312,4 +315,50 @@ fn versions_that_are_stored_and_not_served_have_the_fields_of_those_that_are() {
         }
     }
     assert_eq!(compared, 2);
+}
+
+/// Values of old versions, and what kube-apiserver 1.36 shows of them.
+const OLD: &str = include_str!("../recorded/old-versions.json");
+
+/// KV-27: the fields of old versions, and their numbers, are those that Kubernetes gave them.
+#[test]
+fn values_of_old_versions_in_protobuf_are_read_as_kube_apiserver_reads_them_kv_27() {
+    let cases: Vec<Value> = serde_json::from_str(OLD).expect("JSON");
+    let rows = kinds::definitions::built_in();
+    let mut read = 0;
+    for case in cases.iter().filter(|case| case["shown"].is_array()) {
+        let stored = &case["stored"];
+        let text = |name: &str| stored[name].as_str().unwrap_or_default();
+        let (kind, api_version) = (text("kind"), text("apiVersion"));
+        let Some(id) = ALL.object_kind(api_version, kind) else {
+            // kube-apiserver stores them as JSON.
+            let of_json = [
+                "apiextensions.k8s.io/v1beta1",
+                "apiregistration.k8s.io/v1beta1",
+            ];
+            assert!(of_json.contains(&api_version), "{api_version}");
+            continue;
+        };
+        let mut raw = Vec::new();
+        write_message(&ALL, id, stored, &mut raw).expect("an object");
+        let mut former = rows
+            .iter()
+            .filter_map(|row| Some((row, row.former_version(kind, api_version)?)));
+        let (row, former) = former.next().expect("a row");
+        let (schema, id) = former.object_type.found().expect("a type");
+        let envelope = Envelope {
+            api_version,
+            kind,
+            raw: &raw,
+        };
+        let document = object_json(schema, id, envelope, Texts::Strict).expect("protobuf");
+        let document: Value = serde_json::from_slice(&document).expect("JSON");
+        let object = former.read(document.as_object().expect("an object").clone(), row);
+        // Protobuf has no empty lists.
+        let mut shown = Object::of(case["shown"][0].as_object().expect("an object").clone());
+        row.canonicalize(&mut shown);
+        assert_eq!(object.expect("an object"), shown, "{}", case["name"]);
+        read += 1;
+    }
+    assert!(read > 150, "{read}");
 }

@@ -6,7 +6,9 @@
 FOLDER has k8s.io/api, k8s.io/apimachinery and k8s.io/apiextensions-apiserver below it, as Debian's packages
 golang-k8s-*-dev install them below /usr/share/gocode/src. tools/facts/fetch.sh fetches them.
 
-The types of versions that are not served go to kinds/recorded/unserved-types.json.gz, for tests.
+The types of versions that are not served go to kinds/recorded/unserved-types.json.gz, for tests. Stored objects of such
+versions are read by the types of the version that is served, but for the types in kinds/src/types/former.txt, whose
+fields or numbers differ.
 
 The result has names, types, numbers and markers, and no prose. api/src/schema/notation.rs describes its form.
 """
@@ -83,6 +85,13 @@ UNSERVED = {
     "api/storage/v1beta1": "storage.k8s.io/v1beta1",
     "api/storagemigration/v1beta1": "storagemigration.k8s.io/v1beta1",
 }
+
+# The packages that serve the kinds of packages with another group.
+SERVED_AS = {"extensions.v1beta1": ("apps.v1", "networking.v1")}
+
+# Structs of versions that are not served which are kept though only pointers differ, because what is filled in depends
+# on it, and the fields in which it depends on an empty list, too.
+KEPT = {"certificates.v1beta1.CertificateSigningRequestSpec": ("usages",)}
 
 # Packages whose kinds kube-apiserver does not know.
 UNKNOWN = ("apidiscovery.v2", "apidiscovery.v2beta1")
@@ -425,13 +434,118 @@ def kinds_of(text):
     return f"{head}\nkinds {' '.join(kind for kind in kinds if not (kind.endswith('List') and kind[:-4] in kinds))}\n"
 
 
+class Former:
+    """Finds the types of versions that are not served which differ from those of the version that is."""
+
+    def __init__(self, texts):
+        self.heads, self.names, self.structs = {}, {}, {}
+        for text in texts:
+            package = text.split(maxsplit=2)[1]
+            self.heads[package] = text.splitlines()[0]
+            for line in text.splitlines()[1:]:
+                words = line.split()
+                if line.startswith("name "):
+                    self.names[f"{package}.{words[1]}"] = (package, words[2])
+                elif line.startswith("type "):
+                    fields = []
+                    self.structs[f"{package}.{words[1]}"] = (package, words[2:], fields)
+                elif words:
+                    fields.append(words)
+
+    def resolved(self, written, package):
+        """What lists and maps are around a type, and its name with its package, or what JSON is of it."""
+        around = ""
+        while True:
+            found = re.match(r"\*|\[\]|map\[[^\]]*\]", written)
+            if found:
+                around += {"*": "", "[": "[]", "m": "map[string]"}[found.group()[0]]
+                written = written[found.end() :]
+                continue
+            whole = next((name for name in (f"{package}.{written}", written) if name in self.names), None)
+            if whole is None:
+                break
+            package, written = self.names[whole]
+        struct = next((name for name in (f"{package}.{written}", written) if name in self.structs), None)
+        return around, struct or written
+
+    def form(self, struct, above=()):
+        """The numbers, names and forms of all fields of a struct and below. Whether one is a pointer does not count."""
+        package, _, fields = self.structs[struct]
+        lines = []
+        for number, name, of, *_ in ((*words, "") for words in fields):
+            around, below = self.resolved(of, package)
+            if struct in KEPT:
+                around += of
+            if below in self.structs and below not in above:
+                below = self.form(below, (*above, struct))
+            lines.append((number, name, around, below))
+        return tuple(sorted(lines, key=repr))
+
+    def served(self, struct):
+        """The struct of the version that is served with the same name, if its form is the same."""
+        package, name = struct.rsplit(".", 1)
+        group = package.split(".")[0]
+        others = SERVED_AS.get(package) or [f"{group}.v1"]
+        others = [f"{other}.{name}" for other in others if f"{other}.{name}" in self.structs]
+        return next((other for other in others if self.form(other) == self.form(struct)), None)
+
+    def renamed(self, written, package):
+        """A type as it is written in a struct that is kept, and the struct of this package that it names."""
+        found = re.match(r"^((?:\*|\[\]|map\[[^\]]*\])*)([\w.]+)$", written)
+        around, name = found.groups()
+        around = re.sub(r"map\[[^\]]*\]", "map[string]", around)
+        struct = f"{package}.{name}"
+        if struct in self.structs:
+            other = self.served(struct)
+            return (around + other, None) if other else (around + name, struct)
+        if struct in self.names:
+            lists, below = self.resolved(name, package)
+            return around + lists + below, None
+        return written, None
+
+    def text(self, package, kinds):
+        """The structs of these kinds, and below them, that differ."""
+        todo, done, lines = [f"{package}.{kind}" for kind in kinds], {}, []
+        while todo:
+            struct = todo.pop()
+            if struct in done or (struct.rsplit(".", 1)[1] in kinds and self.served(struct)):
+                continue
+            _, words, fields = self.structs[struct]
+            written = done[struct] = [" ".join(["type", struct.rsplit(".", 1)[1], *words])]
+            for field in fields:
+                of, below = self.renamed(field[2], package)
+                todo += [below] if below else []
+                known = [word for word in field[3:] if word in ("always", "omitzero", "typed")]
+                empty = ["empty"] * (field[1] in KEPT.get(struct, ()))
+                written.append("  " + " ".join([*field[:2], of, *known, *empty]))
+        for struct in sorted(done):
+            lines += [*done[struct], ""]
+        return "\n".join([self.heads[package], "", *lines]) if lines else ""
+
+
+def former_texts(texts):
+    """The types by which stored objects of versions are read that are not served, if they differ."""
+    former, all_texts = Former(texts), []
+    for package in sorted({short(path) for path in UNSERVED}):
+        group, head = package.split(".")[0], former.heads[package].split()[1]
+        if head in UNKNOWN or group in ("authentication", "authorization", "imagepolicy"):
+            continue
+        others = SERVED_AS.get(package) or [f"{group}.v1"]
+        kinds = [name.rsplit(".", 1)[1] for name, found in former.structs.items() if found[0] == package]
+        kinds = [kind for kind in kinds if "kind" in former.structs[f"{package}.{kind}"][1]]
+        # Their lists are not stored, and other kinds are not served.
+        served = [kind for kind in kinds if any(f"{other}.{kind}" in former.structs for other in others)]
+        all_texts.append(former.text(package, [kind for kind in served if not kind.endswith("List")]))
+    return "\n".join(filter(None, all_texts))
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     facts = Facts(pathlib.Path(sys.argv[1]))
     used = facts.used()
     root = pathlib.Path(__file__).resolve().parents[2]
-    unserved = []
+    served, unserved = [], []
     for path, package in facts.packages.items():
         path = path.removeprefix("k8s.io/")
         head = f"package {short(path)}"
@@ -442,12 +556,15 @@ def main():
         if path in UNSERVED:
             unserved.append(text)
             continue
+        served.append(text)
         # Every object has parts of this package, so it belongs to the crate that knows no kind.
         place = root / "api/src/schema" if short(path) == "meta.v1" else root / "kinds/src/types"
         (place / f"{short(path)}.txt").write_text(text)
     (root / "kinds/src/types/unserved.txt").write_text("\n".join(filter(None, map(kinds_of, unserved))))
+    (root / "kinds/src/types/former.txt").write_text(former_texts(served + unserved))
     texts = gzip.compress(json.dumps(unserved, indent=0).encode(), mtime=0)
     (root / "kinds/recorded/unserved-types.json.gz").write_bytes(texts)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@
 
 mod columns;
 mod conversion;
+mod former;
 mod path;
 mod scaling;
 mod strategy;
@@ -19,6 +20,7 @@ use crate::schema::{self, Empty, ObjectType};
 
 pub use columns::{Cell, Column, Description, OfField};
 pub use conversion::{ConversionStrategy, UnservedVersion, convert, converted};
+pub use former::FormerVersion;
 pub use path::FieldPath;
 pub(crate) use scaling::REPLICAS;
 pub use scaling::Scaling;
@@ -223,6 +225,8 @@ pub struct ResourceDefinition {
     pub conversion: ConversionStrategy,
     /// Versions that objects may be stored in and that are not served (SF-43).
     pub unserved: &'static [UnservedVersion],
+    /// Other versions that objects may say, and that are read as this one (KV-27).
+    pub former: Vec<FormerVersion>,
     /// Other versions of its group that bodies may say. Objects of them have the same form.
     pub accepts: &'static [&'static str],
     /// The rule for names.
@@ -380,6 +384,7 @@ impl ResourceDefinition {
             key_prefix: plural.to_owned(),
             conversion: ConversionStrategy::default(),
             unserved: &[],
+            former: Vec::new(),
             accepts: &[],
             name_rule: NameRule::DnsSubdomain,
             generation: GenerationRule::None,

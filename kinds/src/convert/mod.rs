@@ -6,3 +6,4 @@
 pub mod autoscaling;
 pub mod customresourcedefinitions;
 pub mod events;
+pub(crate) mod former;

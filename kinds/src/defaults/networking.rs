@@ -3,9 +3,9 @@
 use api::object::Object;
 use serde_json::Value;
 
-use super::{items, member};
+use super::{Members, items, member};
 
-fn set_if_absent(members: &mut super::Members, name: &str, value: &str) {
+fn set_if_absent(members: &mut Members, name: &str, value: &str) {
     let slot = members.entry(name).or_insert(Value::Null);
     if slot.is_null() {
         *slot = value.into();
@@ -24,6 +24,11 @@ pub fn networkpolicy(object: &mut Object) {
             }
         }
     }
+    policy_types(spec);
+}
+
+/// Fills in the directions that a policy is for.
+pub(crate) fn policy_types(spec: &mut Members) {
     let has = |name: &str| {
         let list = spec.get(name).and_then(Value::as_array);
         list.is_some_and(|list| !list.is_empty())

@@ -35,10 +35,20 @@ fn claim_spec(spec: &mut Members) {
 }
 
 fn device_request(request: &mut Members) {
+    count(request);
+    conditions(request);
+}
+
+/// Fills in how many devices are asked for.
+pub(crate) fn count(request: &mut Members) {
     set_default(request, "allocationMode", "ExactCount");
     if request.get("allocationMode").and_then(Value::as_str) == Some("ExactCount") {
         set_number(request, "count", 1);
     }
+}
+
+/// Fills in which devices are asked for.
+pub(crate) fn conditions(request: &mut Members) {
     for toleration in items(request, "tolerations") {
         set_default(toleration, "operator", "Equal");
     }
@@ -56,13 +66,8 @@ const DISABLED_VALUES: [&str; 4] = ["ints", "bools", "strings", "versions"];
 /// Fills in a slice of devices: nothing but the canonical form of quantities. What is not enabled
 /// is dropped.
 pub fn resourceslice(object: &mut Object) {
-    let Some(spec) = member(&mut object.0, "spec") else {
-        return;
-    };
-    for set in items(spec, "sharedCounters") {
-        values(set, "counters");
-    }
-    for device in items(spec, "devices") {
+    let spec = member(&mut object.0, "spec");
+    for device in spec.into_iter().flat_map(|spec| items(spec, "devices")) {
         for name in DISABLED {
             device.remove(name);
         }
@@ -72,6 +77,19 @@ pub fn resourceslice(object: &mut Object) {
                 attribute.remove(name);
             }
         }
+    }
+    quantities_of_slice(object);
+}
+
+/// Brings the quantities of a slice of devices into their canonical form.
+pub(crate) fn quantities_of_slice(object: &mut Object) {
+    let Some(spec) = member(&mut object.0, "spec") else {
+        return;
+    };
+    for set in items(spec, "sharedCounters") {
+        values(set, "counters");
+    }
+    for device in items(spec, "devices") {
         values(device, "capacity");
         for consumed in items(device, "consumesCounters") {
             values(consumed, "counters");

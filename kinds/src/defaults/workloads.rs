@@ -16,7 +16,7 @@ use crate::types::object_type;
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Fills in the template below a struct.
-pub(super) fn template(members: &mut Members) {
+pub(crate) fn template(members: &mut Members) {
     if let Some(template) = member_or_new(members, "template") {
         pod_template_spec(template);
     }
@@ -109,10 +109,6 @@ pub fn statefulset(object: &mut Object) {
         return;
     };
     template(spec);
-    for claim in items(spec, "volumeClaimTemplates") {
-        claim_template(claim);
-    }
-    set_default(spec, "podManagementPolicy", "OrderedReady");
     if let Some(strategy) = member_or_new(spec, "updateStrategy") {
         let had_type = strategy
             .get("type")
@@ -122,11 +118,21 @@ pub fn statefulset(object: &mut Object) {
             set_default(strategy, "type", "RollingUpdate");
             member_or_new(strategy, "rollingUpdate");
         }
-        if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
-            && let Some(rolling) = member(strategy, "rollingUpdate")
-        {
-            set_default(rolling, "partition", 0);
-        }
+    }
+    statefulset_with_strategy(spec);
+}
+
+/// Fills in the spec of a StatefulSet that has a strategy.
+pub(crate) fn statefulset_with_strategy(spec: &mut Members) {
+    for claim in items(spec, "volumeClaimTemplates") {
+        claim_template(claim);
+    }
+    set_default(spec, "podManagementPolicy", "OrderedReady");
+    if let Some(strategy) = member(spec, "updateStrategy")
+        && strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
+        && let Some(rolling) = member(strategy, "rollingUpdate")
+    {
+        set_default(rolling, "partition", 0);
     }
     if let Some(policy) = member_or_new(spec, "persistentVolumeClaimRetentionPolicy") {
         set_default(policy, "whenDeleted", "Retain");

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::convert::former;
 use api::object::Object;
 use api::resource::{
     FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Scaling, Subresource,
@@ -113,7 +114,11 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
         flowcontrol::prioritylevelconfigurations(),
     ];
     rows.into_iter()
-        .map(|row| Arc::new(unserved::applied(row)))
+        .map(|row| ResourceDefinition {
+            former: former::versions_of(&row),
+            ..unserved::applied(row)
+        })
+        .map(Arc::new)
         .collect()
 }
 

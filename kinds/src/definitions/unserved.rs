@@ -1,7 +1,8 @@
 //! Versions in which kube-apiserver stores objects, or did, and which are not served.
 //!
-//! A value in one of them is read, so that a store of kube-apiserver's can be taken over, and
-//! written by the next update in the version that kube-apiserver 1.36 stores (KV-24, SF-43).
+//! A value in one of them is read as [`crate::convert::former`] says, so that a store of
+//! kube-apiserver's can be taken over, and written by the next update in the version that
+//! kube-apiserver 1.36 stores (KV-24, SF-43).
 
 use super::ResourceDefinition;
 use crate::convert::customresourcedefinitions as definitions;

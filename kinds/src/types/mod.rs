@@ -36,9 +36,14 @@ pub const PACKAGES: [&str; 24] = [
     include_str!("unserved.txt"),
 ];
 
+/// The types of versions that are read and not served, as far as they differ from those of the
+/// version that is.
+pub const FORMER: &str = include_str!("former.txt");
+
 /// The types of all packages, read when they are first asked for.
 pub static TYPES: LazyLock<Schema> = LazyLock::new(|| {
-    Schema::read(&PACKAGES).unwrap_or_else(|error| {
+    let texts: Vec<&str> = PACKAGES.into_iter().chain([FORMER]).collect();
+    Schema::read(&texts).unwrap_or_else(|error| {
         // A test reads all of them.
         tracing::error!(%error, "the types of built-in kinds can't be read");
         Schema::default()
@@ -46,7 +51,7 @@ pub static TYPES: LazyLock<Schema> = LazyLock::new(|| {
 });
 
 /// The type of this package and name: `apps.v1.Deployment`.
-pub fn object_type(name: &'static str) -> ObjectType {
+pub const fn object_type(name: &'static str) -> ObjectType {
     ObjectType {
         schema: &TYPES,
         name,

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde_json::{Map, Value};
+
 use super::{MediaType, NEVER_STORED, protobuf, type_members, write_object, yaml};
 use crate::api::object::Object;
 use crate::api::resource::{ConversionStrategy, ResourceDefinition};
@@ -22,6 +24,17 @@ impl TypeName {
         TypeName {
             kind: definition.kind.to_owned(),
             api_version: definition.api_version(),
+        }
+    }
+}
+
+impl TypeName {
+    /// The type that an object says.
+    pub(super) fn said(members: &Map<String, Value>) -> TypeName {
+        let text = |name| members.get(name).and_then(Value::as_str);
+        TypeName {
+            kind: text("kind").unwrap_or_default().to_owned(),
+            api_version: text("apiVersion").unwrap_or_default().to_owned(),
         }
     }
 }

@@ -25,7 +25,7 @@ use smol_str::SmolStr;
 use crate::api::deep;
 use crate::api::go_json::{is_deeper_than, write_text, write_value};
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{FormerVersion, ResourceDefinition};
 use fields::FieldCollector;
 
 mod fields;
@@ -192,59 +192,91 @@ impl Codec {
         self.served(key, revision, &object)
     }
 
+    /// The stored form of the object in a value that is of another version than the one that is
+    /// stored. `None` for other values.
+    pub fn renewed(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<Vec<u8>> {
+        if value.starts_with(&self.head) {
+            return None;
+        }
+        let found = deep::retry_with_room(|| self.type_of(value)).ok()?;
+        let stored = self.form.as_ref().map(|form| &form.stored);
+        let is_other = self.former(&found).is_some() && stored != Some(&found);
+        let read = is_other.then(|| self.decode_stored(key, revision, value));
+        read?.ok().map(|object| self.stored_form(&object))
+    }
+
+    /// The type that a value of any form says.
+    fn type_of(&self, value: &[u8]) -> Result<TypeName, String> {
+        if let Some(message) = protobuf::found_in(value) {
+            return protobuf::type_of(&message);
+        }
+        let form = self.form.as_deref();
+        let media_type = form.map_or(MediaType::Json, |form| form.media_type);
+        recognise::recognise(value, media_type).map(|members| TypeName::said(&members))
+    }
+
     /// Protobuf as canonical JSON: of the type served, if its own differs from that in the type
     /// only.
     fn json_of_protobuf(&self, message: &[u8]) -> Result<Vec<u8>, String> {
         let served = TypeName::of(&self.definition);
         let found = protobuf::type_of(message)?;
-        let is_known = self.is_known(&found);
+        if let Some(former) = self.former(&found) {
+            return protobuf::decode(message, &found, &found, former.object_type);
+        }
+        if !self.is_known(&found) {
+            return Err(self.other_type(&found));
+        }
         let is_type_only = match &self.form {
             Some(form) => form.is_type_only(&found),
             None => self.definition.conversion.is_type_only(),
         };
-        let shown = if is_known && is_type_only {
-            &served
-        } else {
-            &found
-        };
-        if !is_known {
-            return Err(format!("it is a {found}, not a {served}"));
-        }
-        protobuf::decode(message, &found, shown, &self.definition)
+        let shown = if is_type_only { &served } else { &found };
+        protobuf::decode(message, &found, shown, self.definition.object_type)
+    }
+
+    /// The former version that a type is, if it is one.
+    fn former(&self, found: &TypeName) -> Option<&FormerVersion> {
+        self.definition
+            .former_version(&found.kind, &found.api_version)
     }
 
     /// Whether a value of this type is an object of the resource.
     fn is_known(&self, found: &TypeName) -> bool {
         *found == TypeName::of(&self.definition)
             || self.form.as_ref().is_some_and(|form| form.reads(found))
-            || self.reads_version(found)
+            || self.may_have_been_served(found)
     }
 
     /// Decodes stored bytes of any form, into the version served but for its type.
     fn recognise(&self, value: &[u8]) -> Result<Object, String> {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
-        let mut object = Object::of(recognise::recognise(value, media_type)?);
-        object.keep_texts(value, self.definition.object_type);
-        let found = TypeName {
-            kind: object.kind().to_owned(),
-            api_version: object.api_version().to_owned(),
-        };
-        let served = TypeName::of(&self.definition);
-        match self.is_known(&found) {
-            true => {
-                if let Some(form) = form {
-                    form.to_served(&found, &mut object);
-                }
-                Ok(object)
-            }
-            false => Err(format!("it is a {found}, not a {served}")),
+        let members = recognise::recognise(value, media_type)?;
+        let found = TypeName::said(&members);
+        if let Some(former) = self.former(&found) {
+            let mut object = former.read(members, &self.definition)?;
+            object.keep_texts(value, self.definition.object_type);
+            return Ok(object);
         }
+        if !self.is_known(&found) {
+            return Err(self.other_type(&found));
+        }
+        let mut object = Object::of(members);
+        object.keep_texts(value, self.definition.object_type);
+        if let Some(form) = form {
+            form.to_served(&found, &mut object);
+        }
+        Ok(object)
     }
 
-    /// Whether a type is a version of the resource that differs in `apiVersion` only. It may have
-    /// been served when the value was stored.
-    fn reads_version(&self, found: &TypeName) -> bool {
+    /// Why a value of this type is no object of the resource.
+    fn other_type(&self, found: &TypeName) -> String {
+        format!("it is a {found}, not a {}", TypeName::of(&self.definition))
+    }
+
+    /// Whether a type is a version of the resource that differs in `apiVersion` only and may have
+    /// been served when the value was stored. All versions of built-in resources are known.
+    fn may_have_been_served(&self, found: &TypeName) -> bool {
         let group = found
             .api_version
             .rsplit_once('/')
@@ -252,6 +284,7 @@ impl Codec {
         self.definition.conversion.is_type_only()
             && found.kind == self.definition.kind
             && group == self.definition.group
+            && !self.definition.knows_its_versions()
     }
 
     /// A cached object as a tree, including its `resourceVersion`, with what it is written anew of.

@@ -13,12 +13,12 @@ use crate::api::protobuf::{
     Envelope, MAGIC, ProtobufError, Texts, object_json, write_json_message,
 };
 use crate::api::resource::ResourceDefinition;
-use crate::api::schema::{Schema, StructId};
+use crate::api::schema::{ObjectType, Schema, StructId};
 
 /// The bytes of an object of a type, given as canonical JSON. They stay JSON if the resource has no
 /// form in protobuf.
 pub(super) fn encode(json: Vec<u8>, stored: &TypeName, definition: &ResourceDefinition) -> Vec<u8> {
-    let Some((schema, id)) = struct_of(stored, definition) else {
+    let Some((schema, id)) = struct_of(stored, definition.object_type) else {
         return json;
     };
     let mut raw = Vec::with_capacity(json.len());
@@ -61,7 +61,8 @@ pub(super) fn type_of(value: &[u8]) -> Result<TypeName, String> {
     })
 }
 
-/// An object in protobuf of a type as canonical JSON, which says that it is of another type.
+/// An object in protobuf of a type as canonical JSON, which says that it is of another type. `of`
+/// is the type by which it is read if its own is not known.
 ///
 /// # Errors
 /// Why it is no object, in one phrase.
@@ -69,11 +70,11 @@ pub(super) fn decode(
     value: &[u8],
     found: &TypeName,
     shown: &TypeName,
-    definition: &ResourceDefinition,
+    of: ObjectType,
 ) -> Result<Vec<u8>, String> {
     let envelope = Envelope::read(value).map_err(unreadable)?;
     let (schema, id) =
-        struct_of(found, definition).ok_or_else(|| format!("{found} has no form in protobuf"))?;
+        struct_of(found, of).ok_or_else(|| format!("{found} has no form in protobuf"))?;
     let shown = Envelope {
         api_version: &shown.api_version,
         kind: &shown.kind,
@@ -84,13 +85,13 @@ pub(super) fn decode(
 
 /// The struct of a type. Versions that are not known are read and written by the one served, from
 /// which they differ in their type only.
-fn struct_of(
-    name: &TypeName,
-    definition: &ResourceDefinition,
-) -> Option<(&'static Schema, StructId)> {
-    let (schema, served) = definition.object_type.found()?;
+fn struct_of(name: &TypeName, of: ObjectType) -> Option<(&'static Schema, StructId)> {
+    let (schema, served) = of.found()?;
     let id = schema.object_kind(&name.api_version, &name.kind);
-    Some((schema, id.unwrap_or(served)))
+    let id = id.unwrap_or(served);
+    // A type that keeps every member has no numbers for them.
+    let is_closed = schema.get(id).is_some_and(|of| !of.is_open);
+    is_closed.then_some((schema, id))
 }
 
 fn unreadable(error: ProtobufError) -> String {

@@ -191,3 +191,94 @@ fn what_is_no_object_of_the_resource_is_refused_by_name_li_16() {
         assert!(error.to_string().contains("revision 7"), "{error}");
     }
 }
+
+/// Values of old versions, and what kube-apiserver 1.36 shows of them.
+const OLD: &str = include_str!("../../../kinds/recorded/old-versions.json");
+
+/// A value as kube-apiserver stores it by default.
+fn as_protobuf(stored: &Object, by: &FormerVersion) -> Option<Vec<u8>> {
+    let definition = ResourceDefinition {
+        object_type: by.object_type,
+        ..ResourceDefinition::named("", "v1", stored.kind(), "")
+    };
+    let of = type_name(stored.kind(), stored.api_version());
+    let json = encode_object(stored);
+    let value = protobuf::encode(json, &of, &definition);
+    value.starts_with(b"k8s\0").then_some(value)
+}
+
+#[test]
+fn values_of_old_versions_are_served_in_the_one_that_is_stored_kv_27_kv_28() {
+    let rows = crate::kinds::definitions::built_in();
+    let cases: Vec<Value> = serde_json::from_str(OLD).unwrap();
+    let mut in_protobuf = 0;
+    for case in &cases {
+        let stored = object(case["stored"].clone());
+        let key = Key::new(case["key"].as_str().unwrap());
+        let (kind, api_version) = (stored.kind(), stored.api_version());
+        let json = Bytes::from(case["stored"].to_string());
+        let Some(shown) = case["shown"].get(0) else {
+            let is_stored_there = |row: &&Arc<ResourceDefinition>| {
+                let prefix = format!("/registry/{}/", row.key_prefix);
+                key.to_string().starts_with(&prefix)
+            };
+            let row = rows.iter().find(is_stored_there).unwrap().clone();
+            let refused = Codec::new(row)
+                .decode(&key, Revision(7), &json)
+                .unwrap_err();
+            let reason = format!("it is a {kind} of {api_version}, not a ");
+            assert!(refused.reason.starts_with(&reason), "{refused}");
+            continue;
+        };
+        let is_shown = |row: &&Arc<ResourceDefinition>| {
+            (row.kind.as_str(), Some(row.api_version().as_str()))
+                == (kind, shown["apiVersion"].as_str())
+        };
+        let row = rows.iter().find(is_shown).unwrap().clone();
+        let codec = Codec::new(row.clone());
+        let read = codec.decode(&key, Revision(7), &json).unwrap();
+        let mut object = object_of(&read).unwrap();
+        object.metadata_mut().remove("resourceVersion");
+        assert_eq!(Value::Object(object.into_document()), *shown, "{key}");
+        let renewed = codec.renewed(&key, Revision(7), &json).unwrap();
+        assert!(renewed.starts_with(&codec.head), "{key}");
+        assert!(codec.renewed(&key, Revision(7), &renewed).is_none());
+        assert!(!codec.is_stored_as(&read, &json));
+
+        let former = row.former_version(kind, api_version).unwrap();
+        let Some(value) = as_protobuf(&stored, former) else {
+            assert_eq!(api_version, "apiextensions.k8s.io/v1beta1");
+            continue;
+        };
+        let same = codec.decode(&key, Revision(7), &Bytes::from(value.clone()));
+        // Protobuf has no empty lists.
+        let mut of_json = object_of(&read).unwrap();
+        row.canonicalize(&mut of_json);
+        assert_eq!(object_of(&same.unwrap()).unwrap(), of_json, "{key}");
+        assert!(codec.renewed(&key, Revision(7), &value).is_some());
+        in_protobuf += 1;
+    }
+    assert!(in_protobuf > 150, "{in_protobuf}");
+}
+
+/// KV-27: a value whose fields have other types than those of its old version is none.
+#[test]
+fn values_of_old_versions_with_other_types_are_refused_by_name_kv_27() {
+    let row = crate::kinds::definitions::apps::deployments();
+    let former = crate::kinds::definitions::built_in();
+    let former = former.into_iter().find(|other| other.plural == row.plural);
+    let codec = Codec::new(former.unwrap());
+    for spec in [
+        json!({"replicas": "3"}),
+        json!({"replicas": 3.5}),
+        json!({"template": []}),
+        json!({"rollbackTo": 7}),
+    ] {
+        let value = json!({"kind": "Deployment", "apiVersion": "extensions/v1beta1",
+            "metadata": {"name": "a"}, "spec": spec});
+        let value = Bytes::from(value.to_string());
+        let refused = codec.decode(&key(), Revision(7), &value).unwrap_err();
+        assert!(refused.reason.contains("not of the type"), "{refused}");
+        assert!(codec.renewed(&key(), Revision(7), &value).is_none());
+    }
+}

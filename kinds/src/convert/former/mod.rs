@@ -1,0 +1,407 @@
+//! Other versions of built-in kinds that kube-apiserver 1.36 reads (KV-27). Most are no longer
+//! served.
+//!
+//! This folder owns a row for each such version of a resource. Its function fills in what the
+//! version fills in, which may be other than what later ones do, and gives the object the form of
+//! the version that is wanted. An object enters that was read by the type of its version, and
+//! leaves in that form. This folder must not know stores.
+
+mod certificates;
+mod definitions;
+mod devices;
+mod endpoints;
+mod levels;
+mod others;
+mod subjects;
+#[cfg(test)]
+mod tests;
+mod webhooks;
+mod workloads;
+
+use api::object::Object;
+use api::resource::{FormerVersion, ResourceDefinition};
+use api::schema::untyped;
+
+use super::{autoscaling, events};
+use crate::defaults::{
+    admissionregistration as admission, apiregistration, batch, flowcontrol, rbac, resource,
+    scheduling, storage, workloads as apps,
+};
+use crate::types::object_type;
+
+/// A resource, the type of its objects in a version, and what that version fills in and changes.
+type Row = (&'static str, &'static str, fn(&mut Object));
+
+/// The type of the version that is served: all fields and their numbers are the same.
+const SAME: &str = "";
+
+/// No type. What the function leaves is read by that of the version that is served.
+const ANY: &str = "any";
+
+/// A version, the version that objects of it are read as, and the resources that have both.
+const VERSIONS: &[(&str, &str, &[Row])] = &[
+    (
+        "admissionregistration.k8s.io/v1alpha1",
+        "admissionregistration.k8s.io/v1",
+        &[
+            (
+                "mutatingadmissionpolicies",
+                SAME,
+                admission::mutatingadmissionpolicy,
+            ),
+            (
+                "mutatingadmissionpolicybindings",
+                SAME,
+                webhooks::v1alpha1_binding,
+            ),
+            (
+                "validatingadmissionpolicies",
+                SAME,
+                admission::validatingadmissionpolicy,
+            ),
+            (
+                "validatingadmissionpolicybindings",
+                SAME,
+                webhooks::v1alpha1_binding,
+            ),
+        ],
+    ),
+    (
+        "admissionregistration.k8s.io/v1beta1",
+        "admissionregistration.k8s.io/v1",
+        &[
+            (
+                "mutatingadmissionpolicies",
+                SAME,
+                admission::mutatingadmissionpolicy,
+            ),
+            (
+                "mutatingadmissionpolicybindings",
+                SAME,
+                admission::mutatingadmissionpolicybinding,
+            ),
+            ("mutatingwebhookconfigurations", SAME, webhooks::mutating),
+            (
+                "validatingadmissionpolicies",
+                SAME,
+                admission::validatingadmissionpolicy,
+            ),
+            (
+                "validatingadmissionpolicybindings",
+                SAME,
+                admission::validatingadmissionpolicybinding,
+            ),
+            (
+                "validatingwebhookconfigurations",
+                SAME,
+                webhooks::validating,
+            ),
+        ],
+    ),
+    (
+        "apiextensions.k8s.io/v1beta1",
+        "apiextensions.k8s.io/v1",
+        &[("customresourcedefinitions", ANY, definitions::v1beta1)],
+    ),
+    (
+        "apiregistration.k8s.io/v1beta1",
+        "apiregistration.k8s.io/v1",
+        &[("apiservices", SAME, apiregistration::apiservice)],
+    ),
+    (
+        "apps/v1beta1",
+        "apps/v1",
+        &[
+            ("controllerrevisions", SAME, nothing),
+            (
+                "deployments",
+                "apps.v1beta1.Deployment",
+                workloads::v1beta1_deployment,
+            ),
+            ("statefulsets", SAME, workloads::v1beta1_statefulset),
+        ],
+    ),
+    (
+        "apps/v1beta2",
+        "apps/v1",
+        &[
+            ("controllerrevisions", SAME, nothing),
+            ("daemonsets", SAME, apps::daemonset),
+            ("deployments", SAME, apps::deployment),
+            ("replicasets", SAME, apps::replicaset),
+            ("statefulsets", SAME, apps::statefulset),
+        ],
+    ),
+    (
+        "autoscaling/v1",
+        "autoscaling/v2",
+        &[(
+            "horizontalpodautoscalers",
+            "autoscaling.v1.HorizontalPodAutoscaler",
+            autoscaling::filled_in_as_v1,
+        )],
+    ),
+    (
+        "autoscaling/v2",
+        "autoscaling/v1",
+        &[(
+            "horizontalpodautoscalers",
+            "autoscaling.v2.HorizontalPodAutoscaler",
+            autoscaling::filled_in_as_v2,
+        )],
+    ),
+    (
+        "batch/v1beta1",
+        "batch/v1",
+        &[("cronjobs", SAME, batch::cronjob)],
+    ),
+    (
+        "certificates.k8s.io/v1beta1",
+        "certificates.k8s.io/v1",
+        &[(
+            "certificatesigningrequests",
+            "certificates.v1beta1.CertificateSigningRequest",
+            certificates::v1beta1,
+        )],
+    ),
+    (
+        "coordination.k8s.io/v1beta1",
+        "coordination.k8s.io/v1",
+        &[("leases", SAME, nothing)],
+    ),
+    (
+        "discovery.k8s.io/v1beta1",
+        "discovery.k8s.io/v1",
+        &[(
+            "endpointslices",
+            "discovery.v1beta1.EndpointSlice",
+            endpoints::endpointslice,
+        )],
+    ),
+    (
+        "events.k8s.io/v1",
+        "v1",
+        &[("events", "events.v1.Event", events::events_to_core)],
+    ),
+    (
+        "events.k8s.io/v1beta1",
+        "v1",
+        &[("events", "events.v1.Event", events::events_to_core)],
+    ),
+    (
+        "events.k8s.io/v1beta1",
+        "events.k8s.io/v1",
+        &[("events", SAME, nothing)],
+    ),
+    (
+        "extensions/v1beta1",
+        "apps/v1",
+        &[
+            (
+                "daemonsets",
+                "extensions.v1beta1.DaemonSet",
+                workloads::extensions_daemonset,
+            ),
+            (
+                "deployments",
+                "extensions.v1beta1.Deployment",
+                workloads::extensions_deployment,
+            ),
+            ("replicasets", SAME, workloads::extensions_replicaset),
+        ],
+    ),
+    (
+        "extensions/v1beta1",
+        "networking.k8s.io/v1",
+        &[
+            (
+                "ingresses",
+                "extensions.v1beta1.Ingress",
+                endpoints::ingress,
+            ),
+            ("networkpolicies", SAME, endpoints::networkpolicy),
+        ],
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io/v1beta1",
+        "flowcontrol.apiserver.k8s.io/v1",
+        &[
+            ("flowschemas", SAME, flowcontrol::flowschema),
+            (
+                "prioritylevelconfigurations",
+                "flowcontrol.v1beta1.PriorityLevelConfiguration",
+                levels::with_assured_shares,
+            ),
+        ],
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io/v1beta2",
+        "flowcontrol.apiserver.k8s.io/v1",
+        &[
+            ("flowschemas", SAME, flowcontrol::flowschema),
+            (
+                "prioritylevelconfigurations",
+                "flowcontrol.v1beta2.PriorityLevelConfiguration",
+                levels::with_assured_shares,
+            ),
+        ],
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io/v1beta3",
+        "flowcontrol.apiserver.k8s.io/v1",
+        &[
+            ("flowschemas", SAME, flowcontrol::flowschema),
+            ("prioritylevelconfigurations", SAME, levels::v1beta3),
+        ],
+    ),
+    (
+        "networking.k8s.io/v1beta1",
+        "networking.k8s.io/v1",
+        &[
+            ("ingressclasses", SAME, nothing),
+            (
+                "ingresses",
+                "networking.v1beta1.Ingress",
+                endpoints::ingress,
+            ),
+            ("ipaddresses", SAME, nothing),
+            ("servicecidrs", SAME, nothing),
+        ],
+    ),
+    (
+        "node.k8s.io/v1alpha1",
+        "node.k8s.io/v1",
+        &[(
+            "runtimeclasses",
+            "node.v1alpha1.RuntimeClass",
+            others::runtimeclass,
+        )],
+    ),
+    (
+        "node.k8s.io/v1beta1",
+        "node.k8s.io/v1",
+        &[("runtimeclasses", SAME, nothing)],
+    ),
+    (
+        "policy/v1beta1",
+        "policy/v1",
+        &[("poddisruptionbudgets", SAME, others::poddisruptionbudget)],
+    ),
+    (
+        "rbac.authorization.k8s.io/v1alpha1",
+        "rbac.authorization.k8s.io/v1",
+        &[
+            (
+                "clusterrolebindings",
+                "rbac.v1alpha1.ClusterRoleBinding",
+                subjects::v1alpha1,
+            ),
+            ("clusterroles", "rbac.v1alpha1.ClusterRole", nothing),
+            (
+                "rolebindings",
+                "rbac.v1alpha1.RoleBinding",
+                subjects::v1alpha1,
+            ),
+            ("roles", "rbac.v1alpha1.Role", nothing),
+        ],
+    ),
+    (
+        "rbac.authorization.k8s.io/v1beta1",
+        "rbac.authorization.k8s.io/v1",
+        &[
+            ("clusterrolebindings", SAME, rbac::clusterrolebinding),
+            ("clusterroles", SAME, nothing),
+            ("rolebindings", SAME, rbac::rolebinding),
+            ("roles", SAME, nothing),
+        ],
+    ),
+    (
+        "resource.k8s.io/v1beta1",
+        "resource.k8s.io/v1",
+        &[
+            ("deviceclasses", SAME, nothing),
+            (
+                "resourceclaims",
+                "resource.v1beta1.ResourceClaim",
+                devices::claim,
+            ),
+            (
+                "resourceclaimtemplates",
+                "resource.v1beta1.ResourceClaimTemplate",
+                devices::template,
+            ),
+            (
+                "resourceslices",
+                "resource.v1beta1.ResourceSlice",
+                devices::slice,
+            ),
+        ],
+    ),
+    (
+        "resource.k8s.io/v1beta2",
+        "resource.k8s.io/v1",
+        &[
+            ("deviceclasses", SAME, nothing),
+            ("resourceclaims", SAME, resource::resourceclaim),
+            (
+                "resourceclaimtemplates",
+                SAME,
+                resource::resourceclaimtemplate,
+            ),
+            ("resourceslices", SAME, resource::quantities_of_slice),
+        ],
+    ),
+    (
+        "scheduling.k8s.io/v1beta1",
+        "scheduling.k8s.io/v1",
+        &[("priorityclasses", SAME, scheduling::priorityclass)],
+    ),
+    (
+        "storage.k8s.io/v1alpha1",
+        "storage.k8s.io/v1",
+        &[
+            ("csistoragecapacities", SAME, storage::csistoragecapacity),
+            ("volumeattachments", SAME, storage::volumeattachment),
+            ("volumeattributesclasses", SAME, nothing),
+        ],
+    ),
+    (
+        "storage.k8s.io/v1beta1",
+        "storage.k8s.io/v1",
+        &[
+            ("csidrivers", SAME, storage::csidriver),
+            ("csinodes", SAME, nothing),
+            ("csistoragecapacities", SAME, storage::csistoragecapacity),
+            ("storageclasses", SAME, storage::storageclass),
+            ("volumeattachments", SAME, storage::volumeattachment),
+            ("volumeattributesclasses", SAME, nothing),
+        ],
+    ),
+    (
+        "v1",
+        "events.k8s.io/v1",
+        &[("events", "core.v1.Event", events::core_to_events)],
+    ),
+];
+
+/// The version fills in nothing, and its form is that of the version that is served.
+fn nothing(_: &mut Object) {}
+
+/// The other versions that are read as that of a row.
+pub(crate) fn versions_of(row: &ResourceDefinition) -> Vec<FormerVersion> {
+    let own = row.api_version();
+    let read_as = VERSIONS.iter().filter(|(_, read_as, _)| *read_as == own);
+    let versions = read_as.flat_map(|(api_version, _, rows)| {
+        let rows = rows.iter().filter(|(plural, ..)| *plural == row.plural);
+        rows.map(|(_, name, convert)| FormerVersion {
+            api_version,
+            object_type: match *name {
+                SAME => row.object_type,
+                ANY => untyped(),
+                name => object_type(name),
+            },
+            convert: *convert,
+        })
+    });
+    versions.collect()
+}

@@ -1,0 +1,42 @@
+//! PodDisruptionBudgets of `policy/v1beta1` and RuntimeClasses of `node.k8s.io/v1alpha1`.
+
+use api::object::Object;
+use serde_json::{Value, json};
+
+use crate::defaults::{Members, member};
+
+/// A label that no pod has: a selector of `policy/v1beta1` says with it what an empty one says in
+/// `policy/v1`, and the other way round.
+const NO_LABEL: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+
+/// A PodDisruptionBudget. An empty selector selects no pod.
+pub(super) fn poddisruptionbudget(object: &mut Object) {
+    let spec = member(&mut object.0, "spec");
+    let Some(selector) = spec.and_then(|spec| member(spec, "selector")) else {
+        return;
+    };
+    let is_empty = |selector: &Members, name: &str| match selector.get(name) {
+        Some(Value::Object(labels)) => labels.is_empty(),
+        Some(Value::Array(expressions)) => expressions.is_empty(),
+        _ => true,
+    };
+    if is_empty(selector, "matchLabels") && is_empty(selector, "matchExpressions") {
+        let exists = json!([{"key": NO_LABEL, "operator": "Exists"}]);
+        selector.insert("matchExpressions".to_owned(), exists);
+        return;
+    }
+    if let Some(Value::Array(expressions)) = selector.get_mut("matchExpressions") {
+        expressions.retain(|expression| expression.get("key") != Some(&json!(NO_LABEL)));
+    }
+}
+
+/// A RuntimeClass, which has its fields below `spec`.
+pub(super) fn runtimeclass(object: &mut Object) {
+    let Some(Value::Object(mut spec)) = object.0.remove("spec") else {
+        return;
+    };
+    if let Some(handler) = spec.remove("runtimeHandler") {
+        spec.insert("handler".to_owned(), handler);
+    }
+    object.0.append(&mut spec);
+}
