@@ -108,9 +108,10 @@ impl Patch {
         }
     }
 
-    /// Applies the patch and checks the types of the result. A patch can remove kind and apiVersion
-    /// but not change them. Unknown members are dropped, and strict validation refuses them and the
-    /// faults of the patch itself.
+    /// Applies the patch and checks the types of the result. A patch can remove kind and
+    /// apiVersion, and change the latter to another version of the kind that is read (KV-29).
+    /// Unknown members are dropped, and strict validation refuses them and the faults of the patch
+    /// itself.
     ///
     /// # Errors
     /// 422 for an operation that fails, for one that costs too much, and for a result that is not
@@ -458,7 +459,8 @@ fn finish(
         let why = format!("unexpected GroupVersion string: {version}");
         return Err(Refusal::Invalid(why));
     }
-    if kind != definition.kind || version != own_version {
+    let former = definition.former_version(kind, version);
+    if (kind != definition.kind || version != own_version) && former.is_none() {
         return Err(Refusal::Invalid(match is_internal {
             true => of_other_internal_kind(kind, definition),
             false => of_other_kind(kind, version, definition, |of| {
@@ -469,7 +471,10 @@ fn finish(
     let read = match is_internal {
         // The type that kube-apiserver has in memory has no field of these names.
         true => Ok(nothing_known(members)),
-        false => type_patched(&patched, of),
+        false => type_patched(
+            &patched,
+            former.map_or(of, |former| former.object_type.found()),
+        ),
     };
     let read = read.map_err(|_| Refusal::Invalid("exceeded max depth".to_owned()))?;
     let TypedDocument {
@@ -486,7 +491,10 @@ fn finish(
         return Err(Refusal::Invalid(strict_decoding_error(&faults)));
     }
     let mut object = Object::of(members);
-    object.set_type(&definition.kind, &own_version);
+    match former {
+        Some(former) => former.apply(&mut object, definition),
+        None => object.set_type(&definition.kind, &own_version),
+    }
     if let Some(why) = definition.why_unreadable(&object) {
         return Err(Refusal::Invalid(why));
     }

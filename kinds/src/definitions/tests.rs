@@ -275,45 +275,82 @@ fn the_count_of_templates_is_a_number() {
     assert_eq!((refusal.code, refusal.message), (500, wanted));
 }
 
-/// API-88, API-154: of versions that were served once the names of kinds are known.
+/// API-88, API-154, API-156, KV-29: of versions that are not served, the names of kinds are known,
+/// and what a patch makes of an object is read by them.
 #[test]
-fn versions_that_are_not_served_are_known_and_not_converted() {
-    let row = super::apps::deployments();
+fn versions_that_are_not_served_are_known_and_patches_are_read_by_them() {
+    let rows = built_in();
+    let row = rows.iter().find(|row| row.plural == "deployments");
+    let row = row.expect("a row");
     let body = br#"{"apiVersion":"extensions/v1beta1","kind":"Deployment"}"#;
-    let refused = decode_object(body, BodyFormat::Json, &row).expect_err("another version");
+    let refused = decode_object(body, BodyFormat::Json, row).expect_err("another version");
     assert_eq!(
         refused.message,
         "the API version in the data (extensions/v1beta1) does not match the expected API version \
          (apps/v1)"
     );
-    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}});
+    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+        "spec": {"template": {"metadata": {"labels": {"app": "a"}}}}});
     let object = Object::of(object.as_object().expect("an object").clone());
+    let patched = |patch: &Value, validation| {
+        let patch = Patch::parse(PatchKind::Merge, patch.to_string().as_bytes());
+        patch.expect("a patch").apply(&object, row, validation)
+    };
+    for (version, limit, step) in [
+        ("apps/v1beta1", json!(2), json!("25%")),
+        ("apps/v1beta2", json!(10), json!("25%")),
+        ("extensions/v1beta1", json!(i32::MAX), json!(1)),
+    ] {
+        let patch = json!({"apiVersion": version});
+        let patched = patched(&patch, FieldValidation::Strict).expect(version);
+        let object = patched.object;
+        assert_eq!(object.api_version(), "apps/v1");
+        let spec = &object.0["spec"];
+        assert_eq!(spec["revisionHistoryLimit"], limit, "{version}");
+        assert_eq!(spec["strategy"]["rollingUpdate"]["maxSurge"], step);
+        let labels = object.0["metadata"].get("labels");
+        assert_eq!(labels.is_some(), version != "apps/v1beta2", "{version}");
+    }
+    // A field of that version only.
+    let rollback =
+        |version: &str| json!({"apiVersion": version, "spec": {"rollbackTo": {"revision": 2}}});
+    let rolled = patched(&rollback("extensions/v1beta1"), FieldValidation::Strict);
+    let annotations = &rolled.expect("an object").object.0["metadata"]["annotations"];
+    assert_eq!(annotations["deprecated.deployment.rollback.to"], "2");
     for (patch, why) in [
         (
-            r#"{"apiVersion":"apps/v1beta1"}"#,
-            "converting (v1beta1.Deployment) to (apps.Deployment): unknown conversion",
+            rollback("apps/v1"),
+            "strict decoding error: unknown field \"spec.rollbackTo\"",
         ),
         (
-            r#"{"apiVersion":"apps/v1beta9"}"#,
+            json!({"apiVersion": "extensions/v1beta1", "spec": {"replicas": "x"}}),
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of \
+             type int32",
+        ),
+        (
+            json!({"apiVersion": "apps/v1beta1", "kind": "Scale"}),
+            "converting (v1beta1.Scale) to (apps.Deployment): unknown conversion",
+        ),
+        (
+            json!({"apiVersion": "apps/v1beta9"}),
             "no kind \"Deployment\" is registered for version \"apps/v1beta9\" in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\"",
         ),
         (
-            r#"{"apiVersion":"v1","kind":"Secret","data":{"a":"b"}}"#,
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "b"}}),
             "illegal base64 data at input byte 0",
         ),
         (
-            r#"{"apiVersion":null,"kind":"ReplicaSet"}"#,
+            json!({"apiVersion": null, "kind": "ReplicaSet"}),
             "converting (apps.ReplicaSet) to (apps.Deployment): unknown conversion",
         ),
         (
-            r#"{"apiVersion":null,"kind":"Pod"}"#,
+            json!({"apiVersion": null, "kind": "Pod"}),
             "no kind \"Pod\" is registered for the internal version of group \"apps\" in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\"",
         ),
     ] {
-        let patch = Patch::parse(PatchKind::Merge, patch.as_bytes()).expect("a patch");
-        let refused = patch.apply(&object, &row, FieldValidation::Warn);
+        let refused = patched(&patch, FieldValidation::Strict);
         let refused = refused.expect_err("another kind");
         assert!(refused.message.ends_with(why), "{}", refused.message);
     }
