@@ -143,7 +143,7 @@ enum StorageCommand {
         options: TableOptions,
     },
     /// Have the running daemon write anew what old keys of encryption have written, so that they
-    /// may be taken out of the file.
+    /// may be taken out of the file, and what is stored in old versions of the API.
     Rewrite(Arguments),
 }
 
@@ -223,7 +223,7 @@ pub enum Action {
     Undo(Box<Config>, UndoOptions),
     /// Print how each resource is stored.
     StorageTable(Box<Config>, TableOptions),
-    /// Rewrite everything that an old key has encrypted.
+    /// Rewrite everything that an old key has encrypted, or that is of an old version.
     StorageRewrite(Box<Config>),
     /// Make a kubeconfig for a user.
     Kubeconfig(Box<Config>, KubeconfigOptions),

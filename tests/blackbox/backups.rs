@@ -22,7 +22,7 @@ async fn run(arguments: &[&str]) -> Output {
 }
 
 /// What a command that succeeds prints.
-async fn done(arguments: &[&str]) -> String {
+pub async fn done(arguments: &[&str]) -> String {
     let output = run(arguments).await;
     let (told, problem) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{arguments:?}: {told}{problem}");
@@ -42,7 +42,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn path(path: &Path) -> &str {
+pub fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -64,7 +64,7 @@ async fn backup(daemon: &Daemon, folder: &Path, name: &str) -> (PathBuf, u64) {
 }
 
 /// A daemon on a store that is restored with these further flags.
-async fn restored(file: &Path, flags: &[&str]) -> (Daemon, String) {
+pub async fn restored(file: &Path, flags: &[&str]) -> (Daemon, String) {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let data = folder.path().join("data");
     let mut arguments = vec!["restore", path(file), "--data-dir", path(&data)];

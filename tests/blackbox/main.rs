@@ -39,6 +39,7 @@ mod every_kind;
 mod expiry;
 mod expressions;
 mod first_hour;
+mod former_versions;
 mod garbage_collection;
 mod hostile;
 mod hostile_settings;

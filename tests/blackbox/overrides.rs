@@ -17,13 +17,13 @@ use crate::servers::etcd::Cluster;
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-async fn cluster() -> Cluster {
+pub async fn cluster() -> Cluster {
     let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
     starting.await.unwrap()
 }
 
 /// Another program on the same etcd.
-fn other(cluster: &Cluster) -> Arc<EtcdEngine> {
+pub fn other(cluster: &Cluster) -> Arc<EtcdEngine> {
     EtcdEngine::open(EtcdOptions::new(cluster.urls())).unwrap()
 }
 
@@ -36,7 +36,7 @@ async fn exists(engine: &EtcdEngine, path: &str) -> bool {
     answer.item.is_some()
 }
 
-async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
+pub async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
     let current = engine.get(key(path), At::Latest).await.unwrap().item;
     let mutation = Mutation {
         key: key(path),
@@ -50,6 +50,12 @@ async fn put(engine: &EtcdEngine, path: &str, value: &[u8]) {
     };
     let outcome = engine.commit(mutation).await.unwrap();
     assert!(matches!(outcome, Outcome::Committed(_)), "{outcome:?}");
+}
+
+/// The value of a key.
+pub async fn raw(engine: &EtcdEngine, path: &str) -> Bytes {
+    let answer = engine.get(key(path), At::Latest).await.unwrap();
+    answer.item.unwrap().value
 }
 
 /// Sends requests until the answer has this status.

@@ -34,6 +34,8 @@ pub enum RewriteProgress {
         seen: u64,
         /// Values rewritten.
         rewritten: u64,
+        /// Whether there are keys: encryption is configured.
+        is_encrypted: bool,
         /// The back ends for which this holds.
         covered: Vec<Covered>,
         /// The revision up to which the daemon's own store is compacted, if there is one.

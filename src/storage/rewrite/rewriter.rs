@@ -28,10 +28,6 @@ const SETTLE_MAX: Duration = Duration::from_secs(120);
 /// the longest one. Each is twice as long as the one before.
 const EXPIRY_PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(15)];
 
-/// Without a configuration there are no keys. A purge would only forget history.
-const NOT_CONFIGURED: &str = "nothing is encrypted, as --encryption-provider-config is not set; \
-                              nothing was rewritten, and no history was forgotten";
-
 /// How many unreadable values are named.
 const NAMED_MAX: usize = 20;
 
@@ -85,10 +81,9 @@ impl Rewriter {
         origin: &Origin,
         progress: &Sender<RewriteProgress>,
     ) -> Result<RewriteProgress, RewriteError> {
-        if !self.encryption.is_configured() {
-            return Err(RewriteError::of(NOT_CONFIGURED));
+        if self.encryption.is_configured() {
+            self.reload().await?;
         }
-        self.reload().await?;
         let (mut rewritten, mut expired) = (0, 0);
         let [mut pause, pause_max] = EXPIRY_PAUSES;
         for number in 1..=PASSES_MAX {
@@ -179,6 +174,7 @@ impl Rewriter {
     ) -> Result<RewriteProgress, RewriteError> {
         let (mut compacted, mut reclaimed_bytes) = (None, 0);
         let mut covered = Vec::new();
+        let is_encrypted = self.encryption.is_configured();
         for (back_end, revision) in pass.revisions {
             let compactor = self.compactors.get(&back_end);
             let kept = stores.iter().filter(|one| one.back_end == back_end);
@@ -188,7 +184,8 @@ impl Rewriter {
                 is_shared: compactor.is_none(),
                 back_end,
             });
-            let Some(compactor) = compactor else {
+            // Without keys a purge would only forget history.
+            let Some(compactor) = compactor.filter(|_| is_encrypted) else {
                 continue;
             };
             let report = RewriteProgress::Purging {
@@ -210,6 +207,7 @@ impl Rewriter {
         Ok(RewriteProgress::Done {
             seen: pass.seen,
             rewritten,
+            is_encrypted,
             covered,
             compacted_revision: compacted,
             reclaimed_bytes,

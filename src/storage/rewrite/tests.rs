@@ -167,6 +167,7 @@ fn assert_done(told: RewriteProgress, rewritten: u64) {
     let RewriteProgress::Done {
         seen,
         rewritten: told_rewritten,
+        is_encrypted: true,
         covered,
         compacted_revision: None,
         reclaimed_bytes: 0,

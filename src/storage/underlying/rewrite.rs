@@ -1,6 +1,6 @@
-//! Rewrites the values that another key or provider than today's first one has written: the
-//! empty update of ST-56, for many values. Only the encryption changes. The objects are not
-//! decoded.
+//! Rewrites the values that another key or provider than today's first one has written, and those
+//! of other versions of their kind (KV-28): the empty update of ST-56, for many values. Of other
+//! values only the encryption changes, and their objects are not decoded.
 
 use std::time::Instant;
 
@@ -30,8 +30,8 @@ const ATTEMPTS: usize = 100;
 pub struct RewrittenPage {
     /// Values read.
     pub seen: u64,
-    /// Values of them that another key than today's first one had written. Only the expired ones
-    /// are left now.
+    /// Values of them that another key than today's first one had written, or that were of another
+    /// version. Only the expired ones are left now.
     pub stale: u64,
     /// Stale values whose lease has expired and which are not deleted yet.
     pub expired: u64,
@@ -136,13 +136,19 @@ impl Underlying {
         for _ in 0..ATTEMPTS {
             let transformer = &self.decoder.transformer;
             let hold = transformer.hold();
-            let plain = match transformer.transform_from_storage(&item.key, &item.value) {
-                Ok((_, false)) => return Ok(outcome),
-                Ok((plain, true)) => plain,
+            let read = transformer.transform_from_storage(&item.key, &item.value);
+            let (plain, is_stale) = match read {
+                Ok(read) => read,
                 Err(error) => return Ok(ValueOutcome::Unreadable(error)),
             };
+            let codec = &self.decoder.codec;
+            let plain = match codec.renewed(&item.key, item.revision, &plain) {
+                Some(renewed) => renewed,
+                None if is_stale => plain.to_vec(),
+                None => return Ok(outcome),
+            };
             outcome = ValueOutcome::Stale { written: false };
-            let value = transformer.transform_to_storage(&item.key, plain.to_vec());
+            let value = transformer.transform_to_storage(&item.key, plain);
             let value = value.map_err(|error| {
                 self.fault(
                     &item.key.to_text(),

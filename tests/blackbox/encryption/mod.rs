@@ -5,7 +5,7 @@
 
 mod etcd;
 pub mod keys;
-mod rotation;
+pub mod rotation;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! `taffrail storage rewrite`: the running daemon rewrites the data that old keys have encrypted.
+//! `taffrail storage rewrite`: the running daemon rewrites the data that old keys have encrypted,
+//! or that is of old versions.
 //!
 //! This folder owns the command and its progress display. A configuration enters, progress lines, a
 //! report and an exit code leave. The rewrite needs a running daemon. It can be interrupted at any

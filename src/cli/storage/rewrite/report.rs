@@ -3,12 +3,18 @@
 use super::GOES_ON;
 use crate::storage::rewrite::{Covered, RewriteProgress};
 
+/// The verdict where there are no keys.
+const NOT_ENCRYPTED: &str = "every value is of the version of its kind that is stored. Nothing is \
+                             encrypted, as --encryption-provider-config is not set, and no history \
+                             was forgotten\n";
+
 /// The text of the report.
 pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
     match last {
         RewriteProgress::Done {
             seen,
             rewritten,
+            is_encrypted,
             covered,
             compacted_revision,
             reclaimed_bytes,
@@ -21,7 +27,10 @@ pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
                     "forgot history up to revision {revision}, gave back {reclaimed_bytes} bytes\n"
                 );
             }
-            Ok(text + &verdict(&covered))
+            Ok(match is_encrypted {
+                true => text + &verdict(&covered),
+                false => text + NOT_ENCRYPTED,
+            })
         }
         RewriteProgress::Failed { reason, unreadable } => {
             let values: String = unreadable
@@ -75,6 +84,7 @@ mod tests {
         RewriteProgress::Done {
             seen: 10,
             rewritten: 4,
+            is_encrypted: true,
             covered,
             compacted_revision: Some(77),
             reclaimed_bytes: 4096,
