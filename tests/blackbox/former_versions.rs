@@ -12,7 +12,7 @@ use crate::encryption::rotation::{begin, end};
 use crate::harness::{Call, Client, Daemon};
 use crate::overrides::{cluster, other, put, raw};
 
-/// What was stored below which key, and what kube-apiserver 1.36 shows of it, or refuses it with.
+/// Values with their keys, and the answers of kube-apiserver 1.36 to reads of them.
 const RECORDED: &str = include_str!("../../kinds/recorded/old-versions.json");
 
 struct Case {
@@ -111,7 +111,7 @@ async fn all_are_shown(client: &Client, cases: &[Case]) {
 
 /// KV-27, KV-28, ST-60.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_of_old_versions_are_shown_and_written_anew_kv_27_kv_28() {
+async fn values_of_old_versions_are_shown_and_rewritten_kv_27_kv_28() {
     let cluster = cluster().await;
     let etcd = other(&cluster);
     let mut cases = cases();

@@ -35,7 +35,7 @@ impl FormerVersion {
     /// means.
     ///
     /// # Errors
-    /// Why it is no object, in words that have no part of it.
+    /// Why it can't be read, in words that have no part of it.
     pub fn read(
         &self,
         document: Map<String, Value>,
@@ -46,7 +46,7 @@ impl FormerVersion {
         if definition.why_unreadable(&object).is_some() {
             return Err("one of its fields can't be read".to_owned());
         }
-        // Go tells an empty list from none where it prints both.
+        // Go distinguishes an empty list from an absent one where it prints both.
         definition.canonicalize_with(&mut object, Empty::Printed);
         Ok(object)
     }

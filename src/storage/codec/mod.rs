@@ -269,7 +269,7 @@ impl Codec {
         Ok(object)
     }
 
-    /// Why a value of this type is no object of the resource.
+    /// Why a value of this type does not belong to the resource.
     fn other_type(&self, found: &TypeName) -> String {
         format!("it is a {found}, not a {}", TypeName::of(&self.definition))
     }

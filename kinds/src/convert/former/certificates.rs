@@ -63,7 +63,7 @@ fn signer_of(request: &str, usages: &BTreeSet<&str>) -> &'static str {
     }
 }
 
-/// What a request for a certificate says of its subject.
+/// The subject in a request for a certificate.
 #[derive(Default)]
 struct Asked {
     organizations: Vec<Vec<u8>>,

@@ -1,5 +1,5 @@
 //! Claims of devices and slices of devices in `resource.k8s.io/v1beta1`, which have what is asked
-//! for beside its name, and what a device is like in a struct of its own.
+//! for next to its name, and what a device is like in a struct of its own.
 
 use api::object::Object;
 use serde_json::{Map, Value};

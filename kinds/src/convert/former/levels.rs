@@ -6,7 +6,7 @@ use api::object::Object;
 use crate::defaults::flowcontrol::prioritylevelconfiguration;
 use crate::defaults::{Members, member, set_absent, set_number};
 
-/// Who says that 0 is meant, not nothing.
+/// The annotation which says that 0 is meant.
 const KEEPS_ZERO: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 const SHARES: &str = "nominalConcurrencyShares";

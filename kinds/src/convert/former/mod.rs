@@ -35,7 +35,7 @@ type Row = (&'static str, &'static str, fn(&mut Object));
 /// The type of the version that is served: all fields and their numbers are the same.
 const SAME: &str = "";
 
-/// No type. What the function leaves is read by that of the version that is served.
+/// No type. The result of the function is read by the type of the version that is served.
 const ANY: &str = "any";
 
 /// A version, the version that objects of it are read as, and the resources that have both.

@@ -21,7 +21,7 @@ pub(super) fn validating(object: &mut Object) {
     validatingwebhookconfiguration(object);
 }
 
-/// What differs from `v1`.
+/// The differences from `v1`.
 fn fill_in(object: &mut Object) {
     for hook in items(&mut object.0, "webhooks") {
         set_absent(hook, "failurePolicy", "Ignore");

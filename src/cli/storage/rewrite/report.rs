@@ -3,7 +3,7 @@
 use super::GOES_ON;
 use crate::storage::rewrite::{Covered, RewriteProgress};
 
-/// The verdict where there are no keys.
+/// The verdict on values without keys.
 const NOT_ENCRYPTED: &str = "every value is of the version of its kind that is stored. Nothing is \
                              encrypted, as --encryption-provider-config is not set, and no history \
                              was forgotten\n";
