@@ -332,10 +332,13 @@ async fn what_an_old_key_encrypted_and_is_still_on_its_way_is_waited_for_st_56()
     );
 }
 
+/// Long enough for the value to be stored in time on a busy machine.
+const LEASE: Duration = Duration::from_millis(500);
+
 #[tokio::test]
 async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
     let stage = Stage::start().await;
-    let lease = stage.engine.grant(Duration::from_millis(5)).await.unwrap();
+    let lease = stage.engine.grant(LEASE).await.unwrap();
     let (key, old) = (
         Key::new("/registry/configmaps/ns/dying"),
         stage.encrypted("dying"),
@@ -345,7 +348,7 @@ async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
         lease: lease.id,
     };
     stage.commit(key, Expect::Absent, change).await;
-    tokio::time::sleep(Duration::from_millis(10)).await;
+    tokio::time::sleep(LEASE * 2).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
     let steps = stage.rewriter().start(Origin::default());
     let engine = stage.engine.clone();

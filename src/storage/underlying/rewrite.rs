@@ -339,13 +339,16 @@ mod tests {
         assert_eq!((page.stale, page.written), (0, 0));
     }
 
+    /// Long enough for the value to be stored in time on a busy machine.
+    const LEASE: Duration = Duration::from_millis(500);
+
     #[tokio::test]
     async fn what_has_outlived_its_lease_is_left_to_die_st_57() {
         let engine = MemoryEngine::new();
-        let lease = engine.grant(Duration::from_millis(5)).await.unwrap().id;
+        let lease = engine.grant(LEASE).await.unwrap().id;
         put(&engine, "a/a", "old:dying", lease).await;
         put(&engine, "a/b", "old:alive", LeaseId::default()).await;
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(LEASE * 2).await;
         let store = store(&engine);
         let origin = Origin::default();
         let page = store.rewrite_page(Revision(2), None, &origin).await;
