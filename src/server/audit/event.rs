@@ -477,7 +477,7 @@ pub(super) mod tests {
     #[test]
     fn an_object_that_becomes_too_long_is_left_out_and_the_event_says_so() {
         let few = b"spec: {containers: [";
-        let many = b"{name: a},".repeat(25_000);
+        let many = b"{name: a},".repeat(31_500);
         let yaml = [&few[..], &many, b"]}"].concat();
         let made = Event {
             request: Some(sent(&yaml, "application/yaml", core::pods())),
