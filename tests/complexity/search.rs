@@ -90,10 +90,19 @@ impl<'p> Trial<'p> {
             runtime,
             servers,
         } = self;
+        // Requests without an object come first and store nothing: others go on with their server.
+        let spare = match stored {
+            Stored::Nothing => None,
+            Stored::With(_) => servers.remove(&format!("{:?}", Stored::Nothing)),
+        };
         servers.entry(format!("{stored:?}")).or_insert_with(|| {
-            let server = Server::start();
+            let spare = spare.and_then(Result::ok).map(|(server, _)| server);
+            let is_new = spare.is_none();
+            let server = spare.unwrap_or_else(Server::start);
             runtime.block_on(async {
-                server.namespace().await;
+                if is_new {
+                    server.namespace().await;
+                }
                 let object = match stored {
                     Stored::Nothing => None,
                     Stored::With(kind) => Some(store(&server, place, kind, *n).await?),
