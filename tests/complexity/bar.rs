@@ -28,7 +28,7 @@ const TRIED: [&str; 5] = [
     "apply, reversed",
 ];
 
-/// What a request takes, beside what it may take: 1 is as much as that.
+/// The cost of a request as a ratio to its limit: 1 is the limit.
 struct Taken {
     title: String,
     cpu: f64,
@@ -49,7 +49,7 @@ fn tried(place: &Place, all: &Mutex<Vec<Taken>>) {
                 if !is_of_kind(step.name) || !step.suits(place) {
                     continue;
                 }
-                // Reasons why there is no such request are the search's.
+                // The search reports why such a request does not exist.
                 let Ok(tried) = trial.carry_out(step) else {
                     continue;
                 };

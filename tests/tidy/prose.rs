@@ -166,7 +166,7 @@ fn sentences(words: &[(String, usize)]) -> Vec<&[(String, usize)]> {
 }
 
 /// The sentences of a source file: those of its comments, and of the texts in the macros that
-/// write logs, describe metrics and name errors. What belongs to tests is left out. Texts of
+/// write logs, describe metrics and name errors. Tests are left out. Texts of
 /// errors are left out of the crates that answer as kube-apiserver does.
 pub fn of_source(text: &str, errors: bool) -> Vec<Sentence> {
     let (code, pieces) = pieces(text);

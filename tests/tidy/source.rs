@@ -129,7 +129,7 @@ pub fn plain(text: &str) -> String {
     pieces(text).0
 }
 
-/// What [`plain`] returns, and all that it leaves out.
+/// The result of [`plain`], and the pieces that it leaves out.
 pub fn pieces(text: &str) -> (String, Vec<Piece>) {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());

@@ -88,8 +88,14 @@ pub fn daemonset(object: &mut Object) {
         return;
     };
     template(spec);
+    daemonset_with_strategy(spec, "RollingUpdate");
+}
+
+/// Fills in the spec of a DaemonSet but for its template. The strategy is of this type if none is
+/// given.
+pub(crate) fn daemonset_with_strategy(spec: &mut Members, strategy_type: &str) {
     if let Some(strategy) = member_or_new(spec, "updateStrategy") {
-        set_default(strategy, "type", "RollingUpdate");
+        set_default(strategy, "type", strategy_type);
         if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate")
             && let Some(rolling) = member_or_new(strategy, "rollingUpdate")
         {

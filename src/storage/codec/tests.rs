@@ -261,7 +261,7 @@ fn values_of_old_versions_are_served_in_the_one_that_is_stored_kv_27_kv_28() {
     assert!(in_protobuf > 150, "{in_protobuf}");
 }
 
-/// KV-27: a value whose fields have other types than those of its old version is none.
+/// KV-27: a value can't be read if its fields have other types than those of its old version.
 #[test]
 fn values_of_old_versions_with_other_types_are_refused_by_name_kv_27() {
     let row = crate::kinds::definitions::apps::deployments();

@@ -144,7 +144,7 @@ impl Store {
             if let Some(loss) = &loss {
                 check_accepted(newest, loss, acknowledged, accepted)?;
                 // The replay ends the use of the journal. If the process dies before the store
-                // goes on behind the loss, this mark still tells of the loss.
+                // continues after the loss, this mark still records the loss.
                 let lost = loss.up_to.max(acknowledged).max(newest.next());
                 self.acknowledge(&meta.store, lost)?;
             }

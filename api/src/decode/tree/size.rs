@@ -19,9 +19,9 @@ const WEIGHT_OF_VALUE: usize = 2;
 /// hundred times its text.
 pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
-/// What the tree of a short document may take, and so much more for each byte of the document, up
-/// to the limit. So a request stays within 64 MiB and 16 MB for each MB, the copies of the tree
-/// included.
+/// The limit on the tree of a short document, which grows by so many bytes for each byte of the
+/// document, up to [`MAX_TREE_BYTES`]. A request with copies of its tree then stays within 64 MiB
+/// and 16 MB for each MB.
 const TREE_BYTES_OF_SHORT: usize = 40 * 1024 * 1024;
 const TREE_BYTES_PER_BYTE: usize = 16;
 
@@ -73,7 +73,7 @@ impl Reading {
         }
     }
 
-    /// What the tree may take after the bytes that were read so far.
+    /// The limit on the tree after the bytes that were read so far.
     fn allowed_tree_bytes(&self) -> usize {
         match self.most_tree_bytes {
             usize::MAX => usize::MAX,

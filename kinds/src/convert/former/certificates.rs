@@ -136,7 +136,7 @@ impl Asked {
     }
 }
 
-/// The elements of DER: their tags, and what is in them. It ends where the bytes are none.
+/// The elements of DER: their tags, and what is in them. It ends where the bytes are not valid.
 struct Der<'d>(&'d [u8]);
 
 impl<'d> Iterator for Der<'d> {

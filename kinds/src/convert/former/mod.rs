@@ -7,11 +7,12 @@
 //! leaves in that form. This folder must not know stores.
 
 mod certificates;
-mod definitions;
+mod customresourcedefinitions;
 mod devices;
 mod endpoints;
-mod levels;
-mod others;
+mod poddisruptionbudgets;
+mod prioritylevels;
+mod runtimeclasses;
 mod subjects;
 #[cfg(test)]
 mod tests;
@@ -101,7 +102,11 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
     (
         "apiextensions.k8s.io/v1beta1",
         "apiextensions.k8s.io/v1",
-        &[("customresourcedefinitions", ANY, definitions::v1beta1)],
+        &[(
+            "customresourcedefinitions",
+            ANY,
+            customresourcedefinitions::v1beta1,
+        )],
     ),
     (
         "apiregistration.k8s.io/v1beta1",
@@ -230,7 +235,7 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
             (
                 "prioritylevelconfigurations",
                 "flowcontrol.v1beta1.PriorityLevelConfiguration",
-                levels::with_assured_shares,
+                prioritylevels::with_assured_shares,
             ),
         ],
     ),
@@ -242,7 +247,7 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
             (
                 "prioritylevelconfigurations",
                 "flowcontrol.v1beta2.PriorityLevelConfiguration",
-                levels::with_assured_shares,
+                prioritylevels::with_assured_shares,
             ),
         ],
     ),
@@ -251,7 +256,7 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
         "flowcontrol.apiserver.k8s.io/v1",
         &[
             ("flowschemas", SAME, flowcontrol::flowschema),
-            ("prioritylevelconfigurations", SAME, levels::v1beta3),
+            ("prioritylevelconfigurations", SAME, prioritylevels::v1beta3),
         ],
     ),
     (
@@ -274,7 +279,7 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
         &[(
             "runtimeclasses",
             "node.v1alpha1.RuntimeClass",
-            others::runtimeclass,
+            runtimeclasses::runtimeclass,
         )],
     ),
     (
@@ -285,7 +290,11 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
     (
         "policy/v1beta1",
         "policy/v1",
-        &[("poddisruptionbudgets", SAME, others::poddisruptionbudget)],
+        &[(
+            "poddisruptionbudgets",
+            SAME,
+            poddisruptionbudgets::poddisruptionbudget,
+        )],
     ),
     (
         "rbac.authorization.k8s.io/v1alpha1",

@@ -4,7 +4,9 @@
 use api::object::Object;
 use serde_json::{Value, json};
 
-use crate::defaults::workloads::{TEMPLATE_GENERATION, statefulset_with_strategy, template};
+use crate::defaults::workloads::{
+    TEMPLATE_GENERATION, daemonset_with_strategy, statefulset_with_strategy, template,
+};
 use crate::defaults::{Members, member, member_or_new, set_absent, set_default};
 
 /// The annotation that has what was a field: to which revision a Deployment is to be rolled back.
@@ -12,24 +14,10 @@ const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
 /// A DaemonSet of `extensions/v1beta1`. The count of its templates was a field.
 pub(super) fn extensions_daemonset(object: &mut Object) {
-    select_as_template(object);
-    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+    let Some(spec) = selected_as_template(object) else {
         return;
     };
-    template(spec);
-    if let Some(strategy) = member_or_new(spec, "updateStrategy") {
-        set_default(strategy, "type", "OnDelete");
-        if is_rolling(strategy)
-            && let Some(rolling) = member_or_new(strategy, "rollingUpdate")
-        {
-            set_absent(rolling, "maxUnavailable", 1);
-        }
-        if let Some(rolling) = member(strategy, "rollingUpdate") {
-            set_absent(rolling, "maxUnavailable", 0);
-            set_absent(rolling, "maxSurge", 0);
-        }
-    }
-    set_default(spec, "revisionHistoryLimit", 10);
+    daemonset_with_strategy(spec, "OnDelete");
     let counted = spec.remove("templateGeneration");
     let counted = counted.as_ref().and_then(Value::as_i64).unwrap_or_default();
     annotate(object, TEMPLATE_GENERATION, Some(counted));
@@ -64,11 +52,9 @@ pub(super) fn v1beta1_deployment(object: &mut Object) {
 }
 
 fn deployment(object: &mut Object, fill_in: fn(&mut Members)) {
-    select_as_template(object);
-    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+    let Some(spec) = selected_as_template(object) else {
         return;
     };
-    template(spec);
     set_default(spec, "replicas", 1);
     fill_in(spec);
     let rollback = spec.remove("rollbackTo");
@@ -92,24 +78,28 @@ fn roll_by(strategy: &mut Members, step: &Value) {
 
 /// A ReplicaSet of `extensions/v1beta1`.
 pub(super) fn extensions_replicaset(object: &mut Object) {
-    select_as_template(object);
-    if let Some(spec) = member_or_new(&mut object.0, "spec") {
-        template(spec);
+    if let Some(spec) = selected_as_template(object) {
         set_default(spec, "replicas", 1);
     }
 }
 
 /// A StatefulSet of `apps/v1beta1`. Its pods are replaced when they are deleted.
 pub(super) fn v1beta1_statefulset(object: &mut Object) {
-    select_as_template(object);
-    let Some(spec) = member_or_new(&mut object.0, "spec") else {
+    let Some(spec) = selected_as_template(object) else {
         return;
     };
-    template(spec);
     if let Some(strategy) = member_or_new(spec, "updateStrategy") {
         set_default(strategy, "type", "OnDelete");
     }
     statefulset_with_strategy(spec);
+}
+
+/// The spec, after its template and what follows from the template are filled in.
+fn selected_as_template(object: &mut Object) -> Option<&mut Members> {
+    select_as_template(object);
+    let spec = member_or_new(&mut object.0, "spec")?;
+    template(spec);
+    Some(spec)
 }
 
 /// Selectors and labels that are not given are the labels of the template.

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets of `policy/v1beta1` and RuntimeClasses of `node.k8s.io/v1alpha1`.
+//! PodDisruptionBudgets of `policy/v1beta1`.
 
 use api::object::Object;
 use serde_json::{Value, json};
@@ -28,15 +28,4 @@ pub(super) fn poddisruptionbudget(object: &mut Object) {
     if let Some(Value::Array(expressions)) = selector.get_mut("matchExpressions") {
         expressions.retain(|expression| expression.get("key") != Some(&json!(NO_LABEL)));
     }
-}
-
-/// A RuntimeClass, which has its fields below `spec`.
-pub(super) fn runtimeclass(object: &mut Object) {
-    let Some(Value::Object(mut spec)) = object.0.remove("spec") else {
-        return;
-    };
-    if let Some(handler) = spec.remove("runtimeHandler") {
-        spec.insert("handler".to_owned(), handler);
-    }
-    object.0.append(&mut spec);
 }
